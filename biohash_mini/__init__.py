@@ -1,0 +1,26 @@
+"""Bio-inspired hashing for similarity search: learn sparse codes, search them exactly, measure them honestly."""
+
+from .codes import Codes, DenseCodes, SparseCodes
+from .hashers import ITQ, LSH, BioHash, DenseFly, FlyHash, Hasher, NaiveBioHash, PCAHash, SpectralHash
+from .metrics import average_precision, mean_average_precision
+from .search import HammingIndex
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ITQ",
+    "LSH",
+    "BioHash",
+    "Codes",
+    "DenseCodes",
+    "DenseFly",
+    "FlyHash",
+    "HammingIndex",
+    "Hasher",
+    "NaiveBioHash",
+    "PCAHash",
+    "SparseCodes",
+    "SpectralHash",
+    "average_precision",
+    "mean_average_precision",
+]

@@ -1,0 +1,219 @@
+"""Hash codes as stored: k active units of m (sparse), or packed bits (dense)."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import Self
+
+import numpy as np
+import scipy.sparse as sp
+from torch import Tensor
+
+from .storage import load_arrays, save_arrays
+
+_BLOCK = 1 << 24  # distances computed at a time, so that temporaries stay near 100 MB
+
+
+class Codes(ABC):
+    """A column of n hash codes: ``len``, slicing, Hamming distance, storage.
+
+    Attributes
+    ----------
+    n_units : int
+        Bits of a code (m).
+    max_distance : int
+        The largest Hamming distance two codes can have.
+    bits_per_item : int
+        Storage of one code in bits.
+    """
+
+    array: np.ndarray  # (n, ·), what is stored
+    n_units: int
+    max_distance: int
+    bits_per_item: int
+
+    @abstractmethod
+    def _like(self, array: np.ndarray) -> Self:
+        """Return the same kind of codes around other rows."""
+
+    @abstractmethod
+    def to_matrix(self) -> np.ndarray | sp.csr_array:
+        """Return the codes as a 0/1 matrix, shape (n, m); CSR for sparse codes."""
+
+    @abstractmethod
+    def _distance_block(self, other: Self) -> np.ndarray:
+        """Return the distances of a few codes to all of the others."""
+
+    def hamming(self, other: Codes) -> np.ndarray:
+        r"""Return the Hamming distance of each code to each other code, shape (q, n), in the smallest integer type."""
+        self.check_comparable(other)
+        out = np.empty((len(self), len(other)), dtype=np.min_scalar_type(self.max_distance))
+        step = max(1, _BLOCK // max(1, len(other)))
+        for i in range(0, len(self), step):
+            out[i : i + step] = self[i : i + step]._distance_block(other)
+        return out
+
+    def check_comparable(self, other: Codes) -> None:
+        """Raise ValueError unless both are codes of one kind and size."""
+        if type(self) is not type(other) or self._shape() != other._shape():
+            raise ValueError(f"cannot compare {self!r} with {other!r}")
+
+    def _shape(self) -> tuple[int, ...]:
+        return (self.n_units,)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, rows: slice | int | np.ndarray) -> Self:
+        """Return the codes of the chosen rows; a single number gives a column of one."""
+        if isinstance(rows, int | np.integer):
+            rows = [int(rows)]
+        return self._like(self.array[rows])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Codes):
+            return NotImplemented
+        return type(self) is type(other) and self._shape() == other._shape() and np.array_equal(self.array, other.array)
+
+    __hash__ = None
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the codes to a safetensors file, whole or not at all."""
+        save_arrays(path, {"array": self.array}, codes=type(self).__name__, n_units=self.n_units)
+
+    @staticmethod
+    def load(path: str | os.PathLike) -> Codes:
+        """Return the codes of a file written by :meth:`save`; ValueError if it is not intact."""
+        arrays, about = load_arrays(path)
+        kinds = {"SparseCodes": SparseCodes, "DenseCodes": DenseCodes}
+        if about.get("codes") not in kinds or set(arrays) != {"array"}:
+            raise ValueError(f"{path} does not hold codes")
+        return kinds[about["codes"]](arrays["array"], about["n_units"])
+
+
+class SparseCodes(Codes):
+    r"""Codes with exactly k of m units on, stored as k sorted unit numbers in the smallest unsigned type.
+
+    Two of them differ in an even number of bits: :math:`d_H = 2\,(k - |A\cap B|)`. One takes
+    :math:`k\,\lceil\log_2 m\rceil` bits (sec. 2.3).
+
+    Parameters
+    ----------
+    active : array of int, shape (n, k)
+        The units switched on in each code, distinct, in any order.
+    n_units : int
+        m, at least k.
+    """
+
+    def __init__(self, active: np.ndarray, n_units: int) -> None:
+        active = np.asarray(active)
+        if active.ndim != 2 or active.shape[1] < 1 or active.dtype.kind not in "ui":
+            raise ValueError(f"active units must be integers of shape (n, k >= 1), got {active.dtype} {active.shape}")
+        active = np.sort(active, axis=1)
+        if active.size and (active[:, 0].min() < 0 or active[:, -1].max() >= n_units):
+            raise ValueError(f"active units must lie in [0, {n_units})")
+        if (active[:, 1:] == active[:, :-1]).any():
+            raise ValueError("active units of a code must be distinct")
+        self.n_units = int(n_units)
+        self.array = active.astype(np.min_scalar_type(self.n_units - 1), copy=False)
+        self.max_distance = 2 * min(self.hash_length, self.n_units - self.hash_length)
+        self.bits_per_item = self.hash_length * (self.n_units - 1).bit_length()
+
+    @property
+    def active(self) -> np.ndarray:
+        """The units switched on, shape (n, k), ascending."""
+        return self.array
+
+    @property
+    def hash_length(self) -> int:
+        """Units on in each code (k)."""
+        return self.array.shape[1]
+
+    @classmethod
+    def top_k(cls, S: Tensor, k: int) -> SparseCodes:
+        """Return the codes that switch on the k largest entries of each row of S, shape (n, m).
+
+        Equal entries are taken in the order of their units, so the code of a row of zeros is units 0 … k-1.
+        """
+        if not 1 <= k <= S.shape[1]:
+            raise ValueError(f"hash_length must be between 1 and the number of units {S.shape[1]}, got {k}")
+        values, units = S.topk(k, dim=1)
+        tied = (S >= values[:, -1:]).sum(1) > k
+        if tied.any():
+            units[tied] = S[tied].sort(dim=1, descending=True, stable=True).indices[:, :k]
+        return cls(units.cpu().numpy(), S.shape[1])
+
+    def to_matrix(self) -> sp.csr_array:
+        """Return the codes as a 0/1 CSR matrix, shape (n, m)."""
+        n, k = self.array.shape
+        ones = np.ones(n * k, dtype=np.uint8)
+        return sp.csr_array((ones, self.array.ravel().astype(np.int32), np.arange(0, n * k + 1, k)), (n, self.n_units))
+
+    def _distance_block(self, other: SparseCodes) -> np.ndarray:
+        shared = self.to_matrix().astype(np.int32) @ other.to_matrix().astype(np.int32).T
+        return 2 * (self.hash_length - shared.toarray())
+
+    def _shape(self) -> tuple[int, ...]:
+        return (self.n_units, self.hash_length)
+
+    def _like(self, array: np.ndarray) -> SparseCodes:
+        return SparseCodes(array, self.n_units)
+
+    def __repr__(self) -> str:
+        return f"SparseCodes({len(self)} codes, {self.hash_length} of {self.n_units} units on)"
+
+
+class DenseCodes(Codes):
+    """Codes of m bits, eight to a byte; a code of m bits takes m bits.
+
+    Parameters
+    ----------
+    packed : array of uint8, shape (n, ceil(m / 8))
+        Bits as ``numpy.packbits`` lays them; bits past m are zero.
+    n_units : int
+        m, at least 1.
+    """
+
+    def __init__(self, packed: np.ndarray, n_units: int) -> None:
+        packed = np.asarray(packed)
+        if n_units < 1 or packed.ndim != 2 or packed.dtype != np.uint8 or packed.shape[1] != -(-n_units // 8):
+            raise ValueError(f"{n_units} packed bits need uint8 of shape (n, {-(-n_units // 8)}), got {packed.shape}")
+        if n_units % 8 and (packed[:, -1] & (0xFF >> n_units % 8)).any():
+            raise ValueError(f"bits past {n_units} must be zero")
+        self.array, self.n_units = packed, int(n_units)
+        self.max_distance = self.bits_per_item = self.n_units
+
+    @classmethod
+    def signs(cls, S: Tensor) -> DenseCodes:
+        """Return the codes whose bits are the positive entries of S, shape (n, m); zero counts as not positive."""
+        return cls(np.packbits((S > 0).cpu().numpy(), axis=1), S.shape[1])
+
+    def to_matrix(self) -> np.ndarray:
+        """Return the codes as a 0/1 matrix, shape (n, m), uint8."""
+        return np.unpackbits(self.array, axis=1, count=self.n_units)
+
+    def words(self) -> np.ndarray:
+        """Return the bits in 64-bit words, shape (n, ceil(m / 64)), padded with zeros."""
+        pad = -self.array.shape[1] % 8
+        return np.pad(self.array, ((0, 0), (0, pad))).view(np.uint64)
+
+    def _distance_block(self, other: DenseCodes) -> np.ndarray:
+        A, B = self.words(), other.words()
+        out = np.zeros((len(A), len(B)), dtype=np.int32)
+        for a, b in zip(A.T, B.T, strict=True):
+            out += np.bitwise_count(a[:, None] ^ b)
+        return out
+
+    def _like(self, array: np.ndarray) -> DenseCodes:
+        return DenseCodes(array, self.n_units)
+
+    def __repr__(self) -> str:
+        return f"DenseCodes({len(self)} codes of {self.n_units} bits)"
+
+
+def concatenate(parts: list[Codes]) -> Codes:
+    """Return one column with the codes of all parts, in their order."""
+    for part in parts[1:]:
+        parts[0].check_comparable(part)
+    return parts[0]._like(np.concatenate([part.array for part in parts]))

@@ -1,0 +1,10 @@
+"""One file per family of hashing methods; all obey :class:`~biohash_mini.hashers.base.Hasher`."""
+
+from .base import Hasher
+from .bio import BioHash, NaiveBioHash
+from .fly import DenseFly, FlyHash
+from .lsh import LSH
+from .pca import ITQ, PCAHash
+from .spectral import SpectralHash
+
+__all__ = ["ITQ", "LSH", "BioHash", "DenseFly", "FlyHash", "Hasher", "NaiveBioHash", "PCAHash", "SpectralHash"]

@@ -1,0 +1,199 @@
+"""Hashes whose synapses learn by local competition: BioHash, and NaiveBioHash without the expansion."""
+
+from typing import Self
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from ..plasticity import Epoch, overlaps, row_norms, step_, train
+from .base import Hasher, as_matrix, require, torch_device
+
+
+class BioHash(Hasher):
+    r"""Sparse codes from synapses learned by local competition (the paper, sec. 2.1).
+
+    .. math:: y_\mu = 1 \text{ iff } \langle W_\mu, x\rangle_\mu \text{ is among the } k \text{ largest}
+
+    Parameters
+    ----------
+    hash_length : int >= 1
+        Units on in a code (k).
+    activity : float in (0, 1]
+        Fraction of units on (a); fixes the number of units m = round(k / a).
+    p : float >= 1
+        Order of the norm.
+    delta : float
+        Strength of the anti-Hebbian update.
+    anti_rank : int >= 2
+        Rank of the unit that receives it, counted from 1; used only with ``delta``.
+    learning_rate : float > 0
+        First learning rate; it falls linearly to zero over ``max_epochs``.
+    max_epochs : int >= 1
+        Epochs of that schedule.
+    batch_size : int >= 1
+        Rows of a minibatch.
+    norm_tol : float
+        Training ends after the first epoch whose mean row norm is below it; 0 runs the whole schedule.
+    init_std : float > 0
+        Standard deviation of the initial synapses. Large norms are no accident: a unit that has never won keeps
+        its large norm and so wins soon. From small norms many units never win at all.
+    center : bool
+        Whether the mean of the training data is subtracted first.
+    seed : int
+        Seed of initial synapses and of the order of the data.
+    device : str
+        "auto", "cpu", "cuda" or "mps".
+    verbose : bool
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    weights_ : Tensor of shape (m, d)
+        Learned synapses, one row per unit.
+    mean_ : Tensor of shape (d,)
+        What is subtracted from every input.
+    mean_norms_ : list of float
+        Mean row norm after each epoch.
+    n_samples_seen_ : int
+        Rows that the mean was taken over.
+    """
+
+    sparse_codes = True
+
+    def __init__(
+        self,
+        hash_length: int = 16,
+        *,
+        activity: float = 0.05,
+        p: float = 2.0,
+        delta: float = 0.0,
+        anti_rank: int = 2,
+        learning_rate: float = 2e-2,
+        max_epochs: int = 100,
+        batch_size: int = 100,
+        norm_tol: float = 1.06,
+        init_std: float = 1.0,
+        center: bool = True,
+        seed: int = 0,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.hash_length = hash_length
+        self.activity = activity
+        self.p = p
+        self.delta = delta
+        self.anti_rank = anti_rank
+        self.learning_rate = learning_rate
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.norm_tol = norm_tol
+        self.init_std = init_std
+        self.center = center
+        self.seed = seed
+        self.device = device
+        self.verbose = verbose
+
+    @property
+    def n_units(self) -> int:
+        """Units of the hash layer, m = round(k / a)."""
+        return round(self.hash_length / self.activity)
+
+    def partial_fit(self, X: object, y: object = None) -> Self:
+        """Learn from one more batch of a stream, shape (n, d), and return self; the first call starts afresh.
+
+        The rows are taken in their order, in minibatches, once, at the constant rate ``learning_rate`` (a stream has
+        no known end to anneal to), and are centred by the mean of all rows seen so far.
+        """
+        self._check_params()
+        X, device = as_matrix(X), torch_device(self.device)
+        X = X.to(device)
+        if not hasattr(self, "n_features_in_"):
+            weights = self._initial_weights(X, torch.Generator().manual_seed(self.seed))
+            seen, mean = 0, torch.zeros(X.shape[1], device=device)
+        elif X.shape[1] == self.n_features_in_:
+            weights, seen, mean = self.weights_, self.n_samples_seen_, self.mean_
+        else:
+            raise ValueError(f"X has {X.shape[1]} features, but the stream began with {self.n_features_in_}")
+        self.n_samples_seen_ = seen + len(X)
+        self.mean_ = mean + (X.mean(0) - mean) * (len(X) / self.n_samples_seen_) if self.center else mean
+        self.weights_, self.n_features_in_ = weights, X.shape[1]
+        for rows in (X - self.mean_).split(self.batch_size):
+            step_(self.weights_, rows, self.learning_rate, p=self.p, anti_rank=self.anti_rank, delta=self.delta)
+        self.mean_norms_ = [row_norms(self.weights_, self.p).mean().item()]
+        return self
+
+    def _fit(self, X: Tensor, rng: torch.Generator) -> None:
+        weights = self._initial_weights(X, rng)
+        with tqdm(total=self.max_epochs, unit="epoch", disable=not self.verbose) as bar:
+
+            def progress(epoch: Epoch) -> None:
+                bar.set_postfix(mean_norm=f"{epoch.mean_norm:.3f}")
+                bar.update()
+
+            rule = {"p": self.p, "anti_rank": self.anti_rank, "delta": self.delta}
+            schedule = {"learning_rate": self.learning_rate, "max_epochs": self.max_epochs, "norm_tol": self.norm_tol}
+            history = train(X, weights, **rule, **schedule, batch_size=self.batch_size, rng=rng, progress=progress)
+        self.weights_, self.n_samples_seen_ = weights, len(X)
+        self.mean_norms_ = [epoch.mean_norm for epoch in history]
+
+    def _initial_weights(self, X: Tensor, rng: torch.Generator) -> Tensor:
+        return (self.init_std * torch.randn(self.n_units, X.shape[1], generator=rng)).to(X.device)
+
+    def _activations(self, X: Tensor) -> Tensor:
+        return overlaps(X, self.weights_, self.p)
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        require(0 < self.activity <= 1, f"activity must lie in (0, 1], got {self.activity}")
+        require(self.p >= 1, f"p must be at least 1, got {self.p}")
+        require(self.learning_rate > 0, f"learning_rate must be positive, got {self.learning_rate}")
+        require(self.max_epochs >= 1, f"max_epochs must be at least 1, got {self.max_epochs}")
+        require(self.batch_size >= 1, f"batch_size must be at least 1, got {self.batch_size}")
+        require(
+            not self.delta or 2 <= self.anti_rank <= self.n_units,
+            f"anti_rank must lie between 2 and the number of units {self.n_units}, got {self.anti_rank}",
+        )
+
+
+class NaiveBioHash(BioHash):
+    """The same learning with as many units as bits, and their signs for a code: BioHash without sparse expansion.
+
+    Parameters are those of :class:`BioHash`, less ``activity``: m = ``hash_length``.
+    """
+
+    sparse_codes = False
+
+    def __init__(
+        self,
+        hash_length: int = 16,
+        *,
+        p: float = 2.0,
+        delta: float = 0.0,
+        anti_rank: int = 2,
+        learning_rate: float = 2e-2,
+        max_epochs: int = 100,
+        batch_size: int = 100,
+        norm_tol: float = 1.06,
+        init_std: float = 1.0,
+        center: bool = True,
+        seed: int = 0,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            hash_length,
+            activity=1.0,
+            p=p,
+            delta=delta,
+            anti_rank=anti_rank,
+            learning_rate=learning_rate,
+            max_epochs=max_epochs,
+            batch_size=batch_size,
+            norm_tol=norm_tol,
+            init_std=init_std,
+            center=center,
+            seed=seed,
+            device=device,
+            verbose=verbose,
+        )

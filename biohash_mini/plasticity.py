@@ -1,0 +1,135 @@
+r"""The learning rule of the paper (sec. 2.1): local competition between hidden units.
+
+Letters: ``X`` (n, d) data, ``W`` (m, d) synapses, ``S`` (n, m) overlaps, ``g`` the gain by rank, ``r`` the rank of
+the anti-Hebbian unit counted from 1.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+def _dual(W: Tensor, p: float) -> Tensor:
+    r"""Return :math:`|W|^{p-2}W`, shape (m, d): the rows that a plain dot product needs to give the p-inner product."""
+    return W if p == 2 else W.sign() * W.abs().pow(p - 1)
+
+
+def overlaps(X: Tensor, W: Tensor, p: float = 2.0) -> Tensor:
+    r"""Return the p-inner products of every row of X with every unit, shape (n, m).
+
+    .. math:: \langle W_\mu, x\rangle_\mu = \sum_i |W_{\mu i}|^{p-2}\, W_{\mu i}\, x_i
+    """
+    return X @ _dual(W, p).T
+
+
+def rank_gain(S: Tensor, anti_rank: int = 2, delta: float = 0.0) -> Tensor:
+    r"""Return the gain of each unit for each sample, shape (n, m), eq. (2).
+
+    .. math:: g_\mu = 1 \text{ at rank } 1, \qquad -\Delta \text{ at rank } r, \qquad 0 \text{ elsewhere}
+    """
+    order = S.topk(anti_rank if delta else 1, dim=1).indices  # (n, r), rank 1 first
+    g = torch.zeros_like(S).scatter_(1, order[:, :1], 1.0)
+    return g.scatter_(1, order[:, -1:], -delta) if delta else g
+
+
+def plasticity_update(X: Tensor, W: Tensor, *, p: float = 2.0, anti_rank: int = 2, delta: float = 0.0) -> Tensor:
+    r"""Return the sum over X of the right-hand side of eq. (1), shape (m, d).
+
+    .. math:: \Delta W_\mu = \sum_x g_\mu(x)\,\bigl(x - \langle W_\mu, x\rangle_\mu W_\mu\bigr)
+
+    This is the rule as one reads it. :func:`train` computes the same sum for the units that moved only.
+    """
+    S = overlaps(X, W, p)  # (n, m)
+    g = rank_gain(S, anti_rank, delta)  # (n, m)
+    return g.T @ X - (g * S).sum(0)[:, None] * W  # (m, d)
+
+
+def energy(X: Tensor, W: Tensor, *, p: float = 2.0, anti_rank: int = 2, delta: float = 0.0) -> Tensor:
+    r"""Return the energy of eq. (3), a scalar, as a mean over the rows of X.
+
+    .. math:: E = -\frac1n\sum_x\sum_\mu g_\mu(x)\,
+              \frac{\langle W_\mu,x\rangle_\mu}{\langle W_\mu,W_\mu\rangle_\mu^{(p-1)/p}}
+    """
+    S = overlaps(X, W, p)
+    g = rank_gain(S, anti_rank, delta)
+    return -(g * S / row_norms(W, p).pow(p - 1)).sum(1).mean()
+
+
+def row_norms(W: Tensor, p: float = 2.0) -> Tensor:
+    r"""Return the p-norm of each unit, shape (m,): :math:`\langle W_\mu, W_\mu\rangle_\mu^{1/p}`."""
+    return torch.linalg.vector_norm(W, ord=p, dim=1)
+
+
+def step_(W: Tensor, X: Tensor, lr: float, *, p: float = 2.0, anti_rank: int = 2, delta: float = 0.0) -> None:
+    r"""Move W in place by one minibatch: :math:`W \leftarrow W + \epsilon\,\Delta W / \max|\Delta W|`.
+
+    The maximum runs over all synapses. The paper does not print how a minibatch is reduced; this scaling, used by
+    Krotov and Hopfield for the same rule, is the one that reproduces its tables and its "< 20 epochs".
+
+    Notes
+    -----
+    At most b winners (and b anti-Hebbian units) move. Row i of ``same`` marks the samples that share sample i's
+    unit, so one small product sums each unit's samples, and a unit that appears twice is written twice with the same
+    value: fixed shapes, no sort, no synchronisation with the device.
+    """
+    S, units = overlaps(X, W, p).topk(anti_rank if delta else 1, dim=1)  # (b, r)
+    s, winner = S[:, 0], units[:, 0]
+    if delta:
+        moved = torch.cat([winner, units[:, -1]])  # (2b,)
+        same = torch.cat([moved[:, None] == winner, moved[:, None] == units[:, -1]], 1).to(W.dtype)  # (2b, 2b)
+        same[:, len(X) :] *= -delta
+        X, s = torch.cat([X, X]), torch.cat([s, S[:, -1]])
+    else:
+        moved = winner
+        same = (moved[:, None] == winner).to(W.dtype)  # (b, b)
+    rows = W[moved]
+    update = torch.addcmul(same @ X, (same @ s)[:, None], rows, value=-1)
+    peak = update.abs().max().clamp_min(torch.finfo(W.dtype).tiny)
+    W.index_copy_(0, moved, rows.add_(update.div_(peak), alpha=lr))
+
+
+def annealed(learning_rate: float, epoch: int, max_epochs: int) -> float:
+    r"""Return the learning rate of an epoch counted from 0: :math:`\epsilon_t=\epsilon_0\,(1-t/T_{\max})`."""
+    return learning_rate * (1 - epoch / max_epochs)
+
+
+class Epoch(NamedTuple):
+    """Where training stands after an epoch: its number from 1, the learning rate used, the mean p-norm of the units."""
+
+    number: int
+    learning_rate: float
+    mean_norm: float
+
+
+def train(
+    X: Tensor,
+    W: Tensor,
+    *,
+    p: float = 2.0,
+    anti_rank: int = 2,
+    delta: float = 0.0,
+    learning_rate: float = 2e-2,
+    max_epochs: int = 100,
+    batch_size: int = 100,
+    norm_tol: float = 1.06,
+    rng: torch.Generator,
+    progress: Callable[[Epoch], None] = lambda epoch: None,
+) -> list[Epoch]:
+    """Train W (m, d) in place on the rows of X and return the history of its epochs.
+
+    Stops after the first epoch whose mean row norm is below ``norm_tol`` (the paper: 1.06), or after ``max_epochs``.
+    The rows are shuffled by ``rng`` before each epoch; ``progress`` is called after each.
+    """
+    history: list[Epoch] = []
+    for t in range(max_epochs):
+        lr = annealed(learning_rate, t, max_epochs)
+        order = torch.randperm(len(X), generator=rng).to(X.device)
+        for rows in order.split(batch_size):
+            step_(W, X[rows], lr, p=p, anti_rank=anti_rank, delta=delta)
+        history.append(Epoch(t + 1, lr, row_norms(W, p).mean().item()))
+        progress(history[-1])
+        if history[-1].mean_norm < norm_tol:
+            break
+    return history

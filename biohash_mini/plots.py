@@ -1,0 +1,119 @@
+"""The figures' common look: one style, grids of images, retrievals with green and red borders."""
+
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+RIGHT, WRONG = "#009e73", "#cc3311"  # green and red that colour-blind readers can tell apart
+COLORS = {"LSH": "#666666", "FlyHash": "#0072b2", "BioHash": "#d55e00", "paper": "#b8860b"}
+_CYCLE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b8860b", "#666666"]
+
+
+def use_style() -> None:
+    """Set matplotlib up for the book: a white card on light and dark pages, thin axes, readable letters."""
+    mpl.rcParams.update(
+        {
+            "figure.facecolor": "white",
+            "savefig.facecolor": "white",
+            "figure.dpi": 120,
+            "figure.figsize": (7, 3.4),
+            "figure.constrained_layout.use": True,
+            "font.size": 10,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "axes.axisbelow": True,
+            "grid.color": "#e5e5e5",
+            "grid.linewidth": 0.8,
+            "legend.frameon": False,
+            "axes.prop_cycle": mpl.cycler(color=_CYCLE),
+        }
+    )
+
+
+def _show(ax: Axes, image: np.ndarray, shape: Sequence[int] | None) -> None:
+    """Draw one image, flat or not, without ticks; a flat one is square and grey unless a shape is given."""
+    image = np.asarray(image)
+    if shape is not None:
+        image = image.reshape(shape)
+    elif image.ndim == 1:
+        image = image.reshape(round(len(image) ** 0.5), -1)
+    ax.imshow(image, cmap="gray_r", interpolation="nearest")
+    ax.set(xticks=[], yticks=[])
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+
+
+def image_grid(
+    images: np.ndarray,
+    titles: Sequence[object] | None = None,
+    columns: int = 10,
+    shape: Sequence[int] | None = None,
+    size: float = 0.75,
+) -> Figure:
+    """Return a figure with the images in rows.
+
+    Parameters
+    ----------
+    images : array (n, d) or (n, height, width) or (n, height, width, 3)
+        The images.
+    titles : sequence of n, optional
+        A word over each image.
+    columns : int >= 1
+        Images in a row.
+    shape : tuple of int, optional
+        Shape of one image; by default what the array says, and for flat rows a square.
+    size : float
+        Inches an image takes.
+    """
+    rows = -(-len(images) // columns)
+    figure, axes = plt.subplots(rows, columns, squeeze=False, figsize=(size * columns, (size + 0.2) * rows))
+    for ax in axes.flat:
+        ax.axis("off")
+    for i, (ax, image) in enumerate(zip(axes.flat, images, strict=False)):
+        ax.axis("on")
+        _show(ax, image, shape)
+        if titles is not None:
+            ax.set_title(str(titles[i]), fontsize=9, pad=2)
+    return figure
+
+
+def retrieval_grid(
+    queries: np.ndarray,
+    retrieved: np.ndarray,
+    correct: np.ndarray,
+    shape: Sequence[int] | None = None,
+    size: float = 0.75,
+) -> Figure:
+    """Return a figure with a row per query: the query, then what was retrieved, nearest first.
+
+    A green border marks a retrieved item of the query's class, a dashed red one any other.
+
+    Parameters
+    ----------
+    queries : array (q, ...)
+        Query images, as in :func:`image_grid`.
+    retrieved : array (q, top, ...)
+        Their retrieved images.
+    correct : array of bool, shape (q, top)
+        Whether the retrieved item is of the query's class.
+    """
+    q, top = np.shape(correct)
+    ratios = [1, 0.3] + [1] * top
+    figure, axes = plt.subplots(q, top + 2, squeeze=False, figsize=(size * sum(ratios), size * q), width_ratios=ratios)
+    for row in range(q):
+        _show(axes[row, 0], queries[row], shape)
+        axes[row, 1].axis("off")
+        for column in range(top):
+            ax = axes[row, column + 2]
+            _show(ax, retrieved[row][column], shape)
+            ax.spines[:].set(visible=True, linewidth=2)
+            ax.spines[:].set(color=RIGHT if correct[row, column] else WRONG)
+            ax.spines[:].set_linestyle("-" if correct[row, column] else (0, (3, 1.5)))
+    axes[0, 0].set_title("query", fontsize=9, pad=4)
+    axes[0, 2].set_title("nearest first →", fontsize=9, pad=4, loc="left")
+    return figure

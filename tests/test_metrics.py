@@ -1,0 +1,144 @@
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score
+
+from biohash_mini import search
+from biohash_mini.metrics import average_precision, functional_smoothness, mean_average_precision, tie_bounds
+from tests.test_codes import random_codes
+
+
+def plain_ap(ranked, at):
+    """AP of one ranked list, as the paper prints it."""
+    hits = np.cumsum(ranked[:at])
+    return float((hits / np.arange(1, len(hits) + 1) * ranked[:at]).sum() / hits[-1]) if hits[-1] else 0.0
+
+
+def all_orders(distances, relevant, at):
+    """AP of every order of the items that respects the distances."""
+    orders = (p for p in permutations(range(len(distances))) if all(np.diff(distances[list(p)]) >= 0))
+    return np.array([plain_ap(relevant[list(p)], at) for p in orders])
+
+
+rankings = st.integers(1, 6).flatmap(
+    lambda n: st.tuples(
+        st.lists(st.integers(0, 2), min_size=n, max_size=n),
+        st.lists(st.booleans(), min_size=n, max_size=n),
+        st.one_of(st.none(), st.integers(1, n + 1)),
+    )
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(rankings)
+def test_ties_agree_with_the_enumeration_of_every_order(ranking):
+    distances, relevant, at = np.array(ranking[0]), np.array(ranking[1]), ranking[2]
+    every = all_orders(distances, relevant, at)
+    for ties, want in (("expected", every.mean()), ("best", every.max()), ("worst", every.min())):
+        assert average_precision(distances, relevant, at, ties)[0] == pytest.approx(want, abs=1e-12)
+    stable = relevant[np.argsort(distances, kind="stable")]
+    assert average_precision(distances, relevant, at, "index")[0] == pytest.approx(plain_ap(stable, at), abs=1e-12)
+
+
+def test_a_late_relevant_item_can_lower_average_precision_at_a_cut():
+    # the first item is relevant; retrieving the other relevant one at rank 3 dilutes AP from 1 to (1 + 2/3) / 2
+    distances, relevant = np.array([0, 1, 1, 1]), np.array([1, 1, 0, 0], bool)
+    assert average_precision(distances, relevant, 3, "best")[0] == 1.0
+    assert average_precision(distances, relevant, 3, "worst")[0] == pytest.approx((1 + 2 / 3) / 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_ties_every_order_is_scikit_learns(seed):
+    rng = np.random.default_rng(seed)
+    distances, relevant = rng.permutation(200).reshape(1, -1), rng.random((1, 200)) < 0.3
+    want = average_precision_score(relevant[0], -distances[0])
+    for ties in ("expected", "best", "worst", "index"):
+        assert average_precision(distances, relevant, None, ties)[0] == pytest.approx(want, abs=1e-12)
+
+
+def test_chance_at_1000_is_not_the_prevalence():
+    # 20,000 random rankings average 10.596 +- 0.010
+    distances, relevant = np.zeros((1, 50_000)), np.arange(50_000)[None] % 10 == 0
+    assert 100 * average_precision(distances, relevant, 1000)[0] == pytest.approx(10.584, abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+@pytest.mark.parametrize("at", [None, 7, 1000])
+@pytest.mark.parametrize("ties", ["expected", "best", "worst", "index"])
+def test_codes_and_distance_matrices_give_the_same_map(kind, at, ties, monkeypatch):
+    database, queries = random_codes(kind, 120, 16, 3, 1), random_codes(kind, 20, 16, 3, 2)
+    labels, query_labels = np.arange(120) % 4, np.array(list("abcd") * 5)
+    labels = np.array(list("abcd"))[labels]
+    want = average_precision(queries.hamming(database), query_labels[:, None] == labels, at, ties).mean()
+    monkeypatch.setattr(search, "_BLOCK", 500)
+    assert mean_average_precision(queries, database, query_labels, labels, at, ties) == pytest.approx(want, abs=1e-12)
+
+
+def test_neighbours_are_as_good_a_truth_as_labels():
+    database, queries = random_codes("sparse", 120, 16, 3, 1), random_codes("sparse", 20, 16, 3, 2)
+    labels = np.arange(140) % 3
+    same = np.stack([np.flatnonzero(labels[20:] == label) for label in labels[:20] % 3])
+    by_label = tie_bounds(queries, database, labels[:20], labels[20:], 50)
+    assert tie_bounds(queries, database, at=50, neighbours=same) == by_label
+    with pytest.raises(ValueError, match="neighbours must have shape"):
+        mean_average_precision(queries, database, neighbours=same[:5])
+
+
+def test_tie_bounds_enclose_the_expectation_and_equal_the_single_calls():
+    database, queries = random_codes("sparse", 120, 16, 3, 1), random_codes("sparse", 20, 16, 3, 2)
+    labels = np.arange(140) % 3
+    args = (queries, database, labels[:20], labels[20:], 50)
+    bounds = tie_bounds(*args)
+    assert bounds.worst < bounds.expected < bounds.best
+    for name in bounds._fields:
+        assert getattr(bounds, name) == mean_average_precision(*args, ties=name)
+
+
+def test_queries_with_nothing_relevant_count_as_zero():
+    codes = random_codes("sparse", 5, 16, 3)
+    assert mean_average_precision(codes, codes, np.full(5, 1), np.full(5, 2)) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"query_labels": np.zeros(4)}, r"query_labels has shape \(4,\), but there are 5"),
+        ({"database_labels": np.zeros((5, 1))}, "database_labels has shape"),
+        ({"at": 0}, "at must be None or at least 1"),
+        ({"ties": "random"}, "ties must be one of expected, best, worst, index"),
+        ({"query_codes": random_codes("sparse", 0, 16, 3), "query_labels": np.zeros(0)}, "no query codes"),
+    ],
+)
+def test_bad_questions_get_clear_answers(arguments, message):
+    codes, labels = random_codes("sparse", 5, 16, 3), np.zeros(5)
+    good = {"query_codes": codes, "database_codes": codes, "query_labels": labels, "database_labels": labels}
+    with pytest.raises(ValueError, match=message):
+        mean_average_precision(**{**good, **arguments})
+
+
+def test_distances_that_are_no_distances_are_refused():
+    with pytest.raises(ValueError, match="NaN"):
+        average_precision(np.array([[np.nan, 1.0]]), np.array([[True, False]]))
+    with pytest.raises(ValueError, match="non-empty"):
+        average_precision(np.zeros((2, 3)), np.zeros((3, 2), bool))
+
+
+def test_smoothness_is_the_correlation_of_the_extreme_pairs():
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(30, 6)), random_codes("sparse", 30, 20, 4)
+    cosines, distances = [], []
+    for i in range(30):
+        for j in range(i + 1, 30):
+            cosines.append(X[i] @ X[j] / np.linalg.norm(X[i]) / np.linalg.norm(X[j]))
+            distances.append(int(codes[i].hamming(codes[j])[0, 0]))
+    order = np.argsort(cosines)
+    take = round(0.2 * len(order))
+    want = [np.corrcoef(np.array(cosines)[r], -np.array(distances)[r])[0, 1] for r in (order[-take:], order[:take])]
+    assert functional_smoothness(X, codes, 0.2, self_pairs=False) == pytest.approx(want, abs=1e-12)
+
+
+def test_smoothness_is_undefined_where_all_distances_are_equal():
+    assert np.isnan(functional_smoothness(np.eye(6), random_codes("sparse", 6, 3, 3))).all()
