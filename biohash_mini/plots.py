@@ -37,11 +37,11 @@ def use_style() -> None:
 
 def _show(ax: Axes, image: np.ndarray, shape: Sequence[int] | None) -> None:
     """Draw one image, flat or not, without ticks; a flat one is square and grey unless a shape is given."""
-    image = np.asarray(image)
-    if shape is not None:
-        image = image.reshape(shape)
-    elif image.ndim == 1:
+    image = np.reshape(image, shape or np.shape(image))
+    if image.ndim == 1:
         image = image.reshape(round(len(image) ** 0.5), -1)
+    elif image.ndim == 3 and len(image) in (1, 3):  # channels first
+        image = np.moveaxis(image, 0, -1)
     ax.imshow(image, cmap="gray_r", interpolation="nearest")
     ax.set(xticks=[], yticks=[])
     ax.grid(False)
@@ -66,7 +66,7 @@ def image_grid(
     columns : int >= 1
         Images in a row.
     shape : tuple of int, optional
-        Shape of one image; by default what the array says, and for flat rows a square.
+        Shape of one image, channels first or last; by default the array's own, and for flat rows a square.
     size : float
         Inches an image takes.
     """

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -26,13 +25,12 @@ def write_atomically(path: str | os.PathLike, write: Callable[[Path], object]) -
     """Let ``write`` fill a temporary neighbour of ``path``, then rename it, so that no half file is ever seen."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")
     try:
-        write(Path(temporary))
+        write(temporary)
         os.replace(temporary, path)
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _seal(arrays: Mapping[str, np.ndarray], about: str) -> str:

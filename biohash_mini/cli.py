@@ -1,0 +1,163 @@
+"""The command ``biohash``: data, hashing and search of your own vectors, experiments, the report."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from . import __version__, datasets, experiments, report
+from .codes import Codes
+from .hashers import Hasher
+from .measures import METHODS
+from .search import HammingIndex
+
+_EXAMPLES = """
+examples:
+  biohash data fetch mnist
+  biohash hash vectors.npy --hash-length 16 --activity 0.05 --model model.safetensors --codes codes.safetensors
+  biohash search queries.npy --model model.safetensors --codes codes.safetensors --top 10 > neighbours.csv
+  biohash run mnist --profile full --methods BioHash LSH --hash-lengths 2 4
+  biohash report mnist --markdown
+"""
+
+
+def _vectors(path: Path) -> np.ndarray:
+    """Return the array of an .npy file, mapped rather than read, never unpickled."""
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is not an .npy file of numbers ({error})") from None
+
+
+def _data(args: argparse.Namespace) -> None:
+    for name in args.names or [n for n in datasets.NAMES if n != "glove-100d"]:
+        if args.action == "fetch":
+            print(datasets.fetch(name))
+        elif args.action == "verify":
+            print(f"{name}: intact, sha256 {datasets.verify(name)}")
+        elif path := datasets.data_path(name):
+            print(path)
+        else:
+            raise FileNotFoundError(f"{name} is not on this machine: biohash data fetch {name}")
+
+
+def _hash(args: argparse.Namespace) -> None:
+    X = _vectors(args.vectors)
+    cls = METHODS[args.method]
+    given = {"activity": args.activity, "max_epochs": args.max_epochs, "verbose": sys.stderr.isatty()}
+    options = {name: value for name, value in given.items() if value is not None and name in cls().get_params()}
+    if args.activity is not None and "activity" not in options:
+        raise ValueError(f"{args.method} has no activity to set")
+    hasher = cls(args.hash_length, seed=args.seed, device=args.device, **options).fit(X)
+    codes = hasher.encode(X)
+    hasher.save(args.model)
+    codes.save(args.codes)
+    print(f"{codes}, {codes.bits_per_item} bits each: {args.codes}; model: {args.model}")
+
+
+def _search(args: argparse.Namespace) -> None:
+    hasher = Hasher.load(args.model, device=args.device)
+    distances, ids = HammingIndex(Codes.load(args.codes)).search(hasher.encode(_vectors(args.queries)), args.top)
+    print("query,rank,id,distance")
+    for q, (row, near) in enumerate(zip(ids.tolist(), distances.tolist(), strict=True)):
+        print("\n".join(f"{q},{rank},{i},{d}" for rank, (i, d) in enumerate(zip(row, near, strict=True), 1)))
+
+
+def _run(args: argparse.Namespace) -> None:
+    if not args.names and not args.all:
+        raise ValueError(f"name experiments, or say --all: {', '.join(experiments.EXPERIMENTS)}")
+    for name in args.names or experiments.EXPERIMENTS:
+        chosen = {"methods": args.methods, "hash_lengths": args.hash_lengths, "seeds": args.seeds}
+        experiments.run(name, args.profile, **chosen, where=args.results)
+
+
+def _report(args: argparse.Namespace) -> None:
+    if args.json:
+        found = report.cells(args.names, profile=args.profile, where=args.results)
+        print(json.dumps(list(found), indent=1, ensure_ascii=False))
+    else:
+        print(report.render(args.names, markdown=args.markdown, profile=args.profile, where=args.results))
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="biohash", description="Bio-inspired hashing for similarity search.", epilog=_EXAMPLES, formatter_class=raw
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, action, about: str, example: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(
+            name, help=about, description=about, epilog=f"example:\n  {example}", formatter_class=raw
+        )
+        sub.set_defaults(action_function=action)
+        return sub
+
+    def profile_and_results(sub: argparse.ArgumentParser, default: str) -> None:
+        sub.add_argument("--profile", choices=("mini", "full"), default=default, help="embedded sample or whole data")
+        sub.add_argument("--results", type=Path, help="folder of the results (default: results)")
+
+    sub = command("data", _data, "fetch, verify or locate the data sets", "biohash data fetch mnist cifar10")
+    sub.add_argument("action", choices=("fetch", "verify", "path"))
+    sub.add_argument("names", nargs="*", choices=[*datasets.NAMES, []], metavar="NAME", help=", ".join(datasets.NAMES))
+
+    example = "biohash hash x.npy --hash-length 16 --model m.safetensors --codes c.safetensors"
+    sub = command("hash", _hash, "fit a method to the rows of an .npy file, write the model and their codes", example)
+    sub.add_argument("vectors", type=Path, help=".npy file of shape (n, d)")
+    sub.add_argument("--method", choices=METHODS, default="BioHash")
+    sub.add_argument("--hash-length", type=int, default=16, help="units on, or bits (default: 16)")
+    sub.add_argument("--activity", type=float, help="fraction of units on (BioHash; default: 0.05)")
+    sub.add_argument("--max-epochs", type=int, help="longest training (BioHash; default: 100)")
+    sub.add_argument("--seed", type=int, default=0)
+    sub.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+    sub.add_argument("--model", type=Path, required=True, help="file to write the model to")
+    sub.add_argument("--codes", type=Path, required=True, help="file to write the codes to")
+
+    example = "biohash search q.npy --model m.safetensors --codes c.safetensors --top 5"
+    sub = command("search", _search, "print the nearest codes of query vectors as CSV", example)
+    sub.add_argument("queries", type=Path, help=".npy file of shape (q, d)")
+    sub.add_argument("--model", type=Path, required=True)
+    sub.add_argument("--codes", type=Path, required=True)
+    sub.add_argument("--top", type=int, default=10)
+    sub.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+
+    names = {"nargs": "*", "choices": [*experiments.EXPERIMENTS, []], "metavar": "NAME"}
+    known = ", ".join(experiments.EXPERIMENTS)
+    sub = command("run", _run, "measure what is missing of an experiment", "biohash run mnist --profile full")
+    sub.add_argument("names", **names, help=known)
+    sub.add_argument("--all", action="store_true", help="every experiment")
+    sub.add_argument("--methods", nargs="+", default=(), metavar="METHOD")
+    sub.add_argument("--hash-lengths", nargs="+", type=int, default=(), metavar="K")
+    sub.add_argument("--seeds", nargs="+", type=int, default=(), metavar="SEED")
+    profile_and_results(sub, "mini")
+
+    sub = command("report", _report, "compare the recorded results with the paper", "biohash report mnist --markdown")
+    sub.add_argument("names", **names, help=known)
+    form = sub.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="a list of cells")
+    form.add_argument("--markdown", action="store_true", help="tables for a page")
+    profile_and_results(sub, "full")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, or 2 with one line on standard error."""
+    args = build_parser().parse_args(argv)
+    try:
+        args.action_function(args)
+    except (ValueError, OSError) as error:
+        print(f"biohash: {'; '.join(str(error).splitlines())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("biohash: interrupted; what was measured is kept", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

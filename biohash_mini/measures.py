@@ -1,0 +1,189 @@
+"""How a cell of a table is measured: the methods by name, and one function for each kind of table.
+
+A measuring function takes the experiment, the cell and the profile, and returns the values of the rows it fills.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from sklearn.manifold import TSNE
+from sklearn.neighbors import NearestNeighbors
+
+from .codes import Codes
+from .datasets import Task, load, nearest
+from .hashers import ITQ, LSH, BioHash, FlyHash, Hasher, NaiveBioHash, PCAHash, SpectralHash
+from .metrics import functional_smoothness, tie_bounds
+from .paper import ACTIVITY_USED
+from .plasticity import energy
+
+if TYPE_CHECKING:
+    from .experiments import Experiment
+
+#: The methods of the tables by their names there. A class registered here appears in every table.
+METHODS: dict[str, type[Hasher]] = {
+    "LSH": LSH,
+    "PCAHash": PCAHash,
+    "FlyHash": FlyHash,
+    "SH": SpectralHash,
+    "ITQ": ITQ,
+    "NaiveBioHash": NaiveBioHash,
+    "BioHash": BioHash,
+}
+
+
+class Cell(NamedTuple):
+    """What is measured at a time."""
+
+    method: str
+    hash_length: int
+    seed: int
+
+
+def make_hasher(method: str, hash_length: int, seed: int, data: str) -> Hasher:
+    """Return an unfitted hasher with the paper's settings for a data set."""
+    cls = METHODS[method]
+    given = {"activity": ACTIVITY_USED[data]} if cls is BioHash else {}
+    return cls(hash_length, seed=seed, **given)
+
+
+@lru_cache(maxsize=1)
+def retrieval_task(data: str, profile: str, seed: int) -> Task:
+    """Return the task of a data set with queries sampled by ``seed``; the last one is kept in memory."""
+    return load(data, profile).retrieval_task(seed=seed)
+
+
+@dataclass
+class Hashed:
+    """A fitted hasher, its codes of a task, and what that took."""
+
+    hasher: Hasher
+    queries: Codes
+    database: Codes
+    facts: dict
+
+
+def hash_task(hasher: Hasher, task: Task) -> Hashed:
+    """Return the hasher fitted to a task, with the codes of queries and database."""
+    start = time.perf_counter()
+    hasher.fit(task.train)
+    fitted = time.perf_counter()
+    queries, database = hasher.encode(task.queries), hasher.encode(task.database)
+    done = time.perf_counter()
+    facts = {
+        "params": hasher.get_params(),
+        "device": str(hasher.mean_.device),
+        "n_units": database.n_units,
+        "bits_per_item": database.bits_per_item,
+        "seconds_fit": round(fitted - start, 3),
+        "seconds_encode": round(done - fitted, 3),
+        "data_sha256": task.sha256,
+    }
+    if norms := getattr(hasher, "mean_norms_", None):
+        facts |= {"epochs": len(norms), "mean_norm": round(norms[-1], 4)}
+    return Hashed(hasher, queries, database, facts)
+
+
+def in_percent(value: float, best: float | None = None, worst: float | None = None) -> dict:
+    """Return a measured fraction as the fields of a record, in percent."""
+    fields = {"value": value, "best": best, "worst": worst}
+    return {name: None if v is None else round(100 * v, 4) for name, v in fields.items()}
+
+
+def class_retrieval(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return mAP where items of the query's class are relevant."""
+    task = retrieval_task(exp.data, profile, cell.seed)
+    h = hash_task(make_hasher(*cell, exp.data), task)
+    scores = tie_bounds(h.queries, h.database, task.query_labels, task.database_labels, exp.at)
+    return {cell.method: in_percent(*scores) | h.facts}
+
+
+def validation_activity(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return mAP of BioHash at the activity that the row names, on the validation split; the queries stay untouched."""
+    task = retrieval_task(exp.data, profile, cell.seed).validation(seed=cell.seed)
+    h = hash_task(BioHash(cell.hash_length, activity=activity_of(cell.method), seed=cell.seed), task)
+    scores = tie_bounds(h.queries, h.database, task.query_labels, task.database_labels, exp.at)
+    return {cell.method: in_percent(*scores) | h.facts}
+
+
+def activity_row(activity: float) -> str:
+    """Return the name of the row of an activity: 0.05 is "a=5%"."""
+    return f"a={100 * activity:g}%"
+
+
+def activity_of(row: str) -> float:
+    """Return the activity that a row names."""
+    return float(row.removeprefix("a=").removesuffix("%")) / 100
+
+
+def smoothness(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return functional smoothness over pairs of queries, a query with itself included (as in the paper) and not."""
+    task = retrieval_task(exp.data, profile, cell.seed)
+    h = hash_task(make_hasher(*cell, exp.data), task)
+    X = task.queries - h.hasher.mean_.cpu().numpy()
+    both = functional_smoothness(X, h.queries), functional_smoothness(X, h.queries, self_pairs=False)
+    return {
+        row: in_percent(with_self) | {"without_self_pairs": round(100 * without, 4)} | h.facts
+        for row, with_self, without in zip(exp.rows(cell.method), *both, strict=True)
+    }
+
+
+def pixel_neighbours(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return mAP@100 where the 100 nearest in pixel space are relevant: 10,000 images, each in turn the query."""
+    task = neighbour_task(exp.data, profile, cell.seed)
+    truth = pixel_truth(exp.data, profile, cell.seed)
+    h = hash_task(make_hasher(*cell, exp.data), task)
+    return {cell.method: in_percent(*tie_bounds(h.queries, h.database, at=exp.at, neighbours=truth)) | h.facts}
+
+
+@lru_cache(maxsize=1)
+def neighbour_task(data: str, profile: str, seed: int) -> Task:
+    """Return the SOLHash protocol: random rows that are learned from, searched, and each in turn the query."""
+    task = load(data, profile).word_task(seed=seed)
+    return replace(task, train=task.database)
+
+
+@lru_cache(maxsize=1)
+def pixel_truth(data: str, profile: str, seed: int, top: int = 100) -> np.ndarray:
+    """Return the nearest images of each query of :func:`neighbour_task` by Euclidean distance, shape (q, top)."""
+    task = neighbour_task(data, profile, seed)
+    return nearest(task.queries, task.database, top)
+
+
+def training_time(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return the seconds of training to the stopping rule, and the energy reached."""
+    task = retrieval_task(exp.data, profile, cell.seed)
+    h = hash_task(make_hasher(*cell, exp.data), task)
+    X = torch.from_numpy(task.train).to(h.hasher.mean_.device) - h.hasher.mean_
+    reached = energy(X, h.hasher.weights_).item()
+    return {cell.method: {"value": h.facts["seconds_fit"], "energy": round(reached, 4)} | h.facts}
+
+
+def tsne(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return how pure the neighbourhoods are when the codes of the queries are laid out in the plane."""
+    task = retrieval_task(exp.data, profile, cell.seed)
+    h = hash_task(make_tsne_hasher(cell.hash_length, cell.seed), task)
+    purity = neighbour_purity(embed(h.queries, cell.seed), task.query_labels)
+    return {cell.method: in_percent(purity) | h.facts}
+
+
+def make_tsne_hasher(hash_length: int, seed: int, n_units: int = 160) -> BioHash:
+    """Return the hasher of figure 5: a fixed number of units, of which ``hash_length`` are on."""
+    return BioHash(hash_length, activity=hash_length / n_units, seed=seed)
+
+
+def embed(codes: Codes, seed: int) -> np.ndarray:
+    """Return a tSNE embedding of the codes by their Hamming distances, shape (n, 2)."""
+    D = codes.hamming(codes).astype(np.float32)
+    return TSNE(metric="precomputed", init="random", perplexity=30, random_state=seed).fit_transform(D)
+
+
+def neighbour_purity(points: np.ndarray, labels: np.ndarray, neighbours: int = 10) -> float:
+    """Return the mean share of a point's nearest neighbours in the plane that have its label."""
+    ids = NearestNeighbors(n_neighbors=neighbours + 1).fit(points).kneighbors(return_distance=False)[:, :neighbours]
+    return float((labels[ids] == labels[:, None]).mean())

@@ -1,0 +1,99 @@
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from biohash_mini import BioHash, HammingIndex, datasets
+from biohash_mini.cli import main
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    X = np.random.default_rng(0).normal(size=(200, 12)).astype(np.float32)
+    np.save(tmp_path / "x.npy", X)
+    return X
+
+
+def files(tmp_path):
+    return ["--model", str(tmp_path / "m.safetensors"), "--codes", str(tmp_path / "c.safetensors")]
+
+
+def test_hash_then_search_is_what_the_library_does(vectors, tmp_path, capsys):
+    assert main(["hash", str(tmp_path / "x.npy"), "--hash-length", "3", "--activity", "0.1", *files(tmp_path)]) == 0
+    assert "200 codes, 3 of 30 units on" in capsys.readouterr().out
+    np.save(tmp_path / "q.npy", vectors[:5].astype(np.float64))
+    assert main(["search", str(tmp_path / "q.npy"), *files(tmp_path), "--top", "4"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    codes = BioHash(3, activity=0.1).fit(vectors).encode(vectors)
+    distances, ids = HammingIndex(codes).search(codes[:5], 4)
+    assert [int(r["id"]) for r in rows] == ids.ravel().tolist()
+    assert [int(r["distance"]) for r in rows] == distances.ravel().tolist()
+
+
+@pytest.mark.parametrize("method", ["LSH", "FlyHash", "SH"])
+def test_other_methods_are_a_flag_away(method, vectors, tmp_path):
+    assert main(["hash", str(tmp_path / "x.npy"), "--method", method, "--hash-length", "4", *files(tmp_path)]) == 0
+
+
+def spoil(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    return str(tmp_path / name)
+
+
+def expect_error(capsys, argv, message):
+    assert main(argv) == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1 and message in captured.err
+
+
+def test_errors_are_one_line_and_exit_code_two(vectors, tmp_path, capsys):
+    x = str(tmp_path / "x.npy")
+    np.save(tmp_path / "nan.npy", np.full((3, 2), np.nan))
+    np.save(tmp_path / "object.npy", np.array([{}, None], dtype=object), allow_pickle=True)
+    expect_error(capsys, ["hash", str(tmp_path / "none.npy"), *files(tmp_path)], "none.npy")
+    expect_error(capsys, ["hash", spoil(tmp_path, "junk.npy", b"junk"), *files(tmp_path)], "not an .npy file")
+    expect_error(capsys, ["hash", str(tmp_path / "object.npy"), *files(tmp_path)], "not an .npy file")
+    expect_error(capsys, ["hash", str(tmp_path / "nan.npy"), *files(tmp_path)], "X[0, 0] is nan")
+    expect_error(capsys, ["hash", x, "--hash-length", "0", *files(tmp_path)], "hash_length")
+    expect_error(capsys, ["hash", x, "--activity", "2", *files(tmp_path)], "activity must lie in (0, 1]")
+    expect_error(capsys, ["hash", x, "--method", "LSH", "--activity", "0.1", *files(tmp_path)], "no activity")
+    expect_error(capsys, ["run"], "name experiments, or say --all")
+    assert not (tmp_path / "m.safetensors").exists()
+
+
+def test_damaged_models_and_codes_are_refused(vectors, tmp_path, capsys):
+    x = str(tmp_path / "x.npy")
+    main(["hash", x, *files(tmp_path)])
+    capsys.readouterr()
+    for name in ("m.safetensors", "c.safetensors"):
+        whole = (tmp_path / name).read_bytes()
+        spoil(tmp_path, name, whole[:-7])
+        expect_error(capsys, ["search", x, *files(tmp_path)], "truncated")
+        spoil(tmp_path, name, whole[:-1] + b"\x55")
+        expect_error(capsys, ["search", x, *files(tmp_path)], "checksum")
+        spoil(tmp_path, name, whole)
+    swapped = ["--model", str(tmp_path / "c.safetensors"), "--codes", str(tmp_path / "m.safetensors")]
+    expect_error(capsys, ["search", x, *swapped], "no hasher")
+
+
+@pytest.mark.parametrize("command", [[], ["data"], ["hash"], ["search"], ["run"], ["report"]])
+def test_help_shows_an_example(command, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main([*command, "--help"])
+    assert "example" in capsys.readouterr().out
+
+
+def test_unknown_words_exit_with_two(capsys):
+    for argv in (["dance"], ["data", "fetch", "imagenet"], ["report", "nothing"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(argv)
+
+
+def test_data_tells_what_is_missing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("BIOHASH_CACHE", str(tmp_path))
+    monkeypatch.delenv("BIOHASH_DATA", raising=False)
+    expect_error(capsys, ["data", "path", "mnist"], "biohash data fetch mnist")
+    expect_error(capsys, ["data", "verify", "mnist"], "biohash data fetch mnist")
+    monkeypatch.setattr(datasets, "fetch", lambda name: tmp_path / name)
+    assert main(["data", "fetch", "mnist"]) == 0 and capsys.readouterr().out.endswith("mnist\n")
