@@ -109,8 +109,10 @@ class Dataset:
 
     def vectors(self, rows: np.ndarray | slice | None = None) -> np.ndarray:
         """Return the rows, or all of them, as float32 of shape (n, d), pixels scaled to [0, 1]."""
-        X = self.X if rows is None else self.X[rows]
-        return X.astype(np.float32) / np.float32(255) if X.dtype == np.uint8 else X.astype(np.float32)
+        X = (self.X if rows is None else self.X[rows]).astype(np.float32)
+        if self.X.dtype == np.uint8:
+            X /= 255
+        return X
 
     def retrieval_task(self, seed: int = 0, queries_per_class: int | None = None) -> Task:
         """Return the task of finding the items of a query's class: random queries of each class, the rest to search.
@@ -199,7 +201,8 @@ def nearest(queries: np.ndarray, database: np.ndarray, top: int, metric: str = "
 
     Notes
     -----
-    Every distance is computed (in float32, by faiss); no index approximates. A query that is in the database finds itself.
+    Every distance is computed, in float32 by faiss: nothing is approximated but the last digits. A query that is in
+    the database finds itself.
     """
     if metric not in ("euclidean", "cosine"):
         raise ValueError(f"unknown metric {metric!r}; choose euclidean or cosine")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from . import measures, results
+from . import choices, measures, results
 from .measures import METHODS, Cell, activity_row
 
 
@@ -116,6 +116,14 @@ _DECLARED = (
         1,
         ("BioHash",),
         unit="s",
+    ),
+    Experiment(
+        "choices-mnist",
+        "What each choice that the paper leaves open does to mAP@All on MNIST",
+        "mnist",
+        choices.measure,
+        (2, 8),
+        methods=tuple(choices.CHOICES),
     ),
     Experiment(
         "tsne-mnist",

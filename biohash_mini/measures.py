@@ -6,6 +6,7 @@ A measuring function takes the experiment, the cell and the profile, and returns
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -68,10 +69,12 @@ class Hashed:
     facts: dict
 
 
-def hash_task(hasher: Hasher, task: Task) -> Hashed:
-    """Return the hasher fitted to a task, with the codes of queries and database."""
+def hash_task(hasher: Hasher, task: Task, amend: Callable[[Hasher], None] | None = None) -> Hashed:
+    """Return the hasher fitted to a task, and amended if so wished, with the codes of queries and database."""
     start = time.perf_counter()
     hasher.fit(task.train)
+    if amend:
+        amend(hasher)
     fitted = time.perf_counter()
     queries, database = hasher.encode(task.queries), hasher.encode(task.database)
     done = time.perf_counter()

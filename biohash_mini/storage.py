@@ -27,7 +27,10 @@ def write_atomically(path: str | os.PathLike, write: Callable[[Path], object]) -
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
     try:
+        temporary.touch()
+        mode = temporary.stat().st_mode  # as the umask has it; a library may write with another
         write(temporary)
+        temporary.chmod(mode)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -258,7 +258,8 @@ def obtain(name: str) -> tuple[Arrays, str]:
             reason = f"{type(error).__name__}: {error}"
         reasons.append(f"  {label}: {reason}")
         log.info("%s: skipped %s: %s", name, label, reason)
-    raise OSError("\n".join([f"no source has {name}; tried in this order:", *reasons]))
+    advice = f"Try again with a network, or copy {cache_path(name).name} into a folder and name it in BIOHASH_DATA."
+    raise OSError("\n".join([f"no source has {name}; tried in this order:", *reasons, advice]))
 
 
 def fetch(name: str) -> Path:
