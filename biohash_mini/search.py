@@ -10,7 +10,7 @@ from numba import njit, prange
 
 from .codes import Codes, SparseCodes
 
-_BLOCK = 1 << 25  # distances held at a time: 64 MB of uint16, whatever n and q are
+_BLOCK = 1 << 23  # distances held at a time: 16 MB of uint16, whatever n and q are
 
 
 @njit(parallel=True, cache=True)
@@ -103,7 +103,7 @@ class HammingIndex:
     def search(self, queries: Codes, top: int = 10) -> tuple[np.ndarray, np.ndarray]:
         """Return distances and row numbers of the nearest codes, each (q, min(top, n)), ascending, ties by row number.
 
-        The work of a query is n plus the lengths of its inverted lists; memory beyond the answer stays near 64 MB.
+        The work of a query is n plus the lengths of its inverted lists; memory beyond the answer stays near 16 MB.
         """
         if top < 1:
             raise ValueError(f"top must be at least 1, got {top}")

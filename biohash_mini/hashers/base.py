@@ -15,7 +15,7 @@ from torch import Tensor
 from ..codes import Codes, DenseCodes, SparseCodes, concatenate
 from ..storage import load_arrays, save_arrays
 
-_BLOCK = 1 << 25  # activations held at a time while encoding: 128 MB of float32
+_BLOCK = 1 << 22  # activations held at a time while encoding: 16 MB of float32, which the allocator reuses
 
 
 def as_matrix(X: object) -> Tensor:
