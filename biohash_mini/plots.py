@@ -9,7 +9,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 RIGHT, WRONG = "#009e73", "#cc3311"  # green and red that colour-blind readers can tell apart
-COLORS = {"LSH": "#666666", "FlyHash": "#0072b2", "BioHash": "#d55e00", "paper": "#b8860b"}
+COLORS = {
+    "LSH": "#666666",
+    "PCAHash": "#009e73",
+    "FlyHash": "#0072b2",
+    "SH": "#cc79a7",
+    "ITQ": "#56b4e9",
+    "NaiveBioHash": "#8c564b",
+    "BioHash": "#d55e00",
+    "paper": "#b8860b",
+}
 _CYCLE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b8860b", "#666666"]
 
 
@@ -116,4 +125,39 @@ def retrieval_grid(
             ax.spines[:].set_linestyle("-" if correct[row, column] else (0, (3, 1.5)))
     axes[0, 0].set_title("query", fontsize=9, pad=4)
     axes[0, 2].set_title("nearest first →", fontsize=9, pad=4, loc="left")
+    return figure
+
+
+def compare(cells: Sequence[dict], methods: Sequence[str] | None = None, ylabel: str = "mAP (%)") -> Figure:
+    """Return a figure of reported cells: ours with its bounds over tie orders as whiskers, the paper's hollow.
+
+    Parameters
+    ----------
+    cells : sequence of dict
+        Cells of one experiment, as :func:`biohash_mini.report.cells` yields them.
+    methods : sequence of str, optional
+        Rows to draw; by default all that were measured.
+    ylabel : str
+        What the values are.
+    """
+    methods = list(methods or dict.fromkeys(c["method"] for c in cells if c["ours"] is not None))
+    lengths = sorted({c["hash_length"] for c in cells})
+    figure, ax = plt.subplots(figsize=(7.4, 3.8))
+    for i, method in enumerate(methods):
+        rows = [c for c in cells if c["method"] == method]
+        color = COLORS.get(method, _CYCLE[i % len(_CYCLE)])
+        offset = 0.8 * ((i + 0.5) / len(methods) - 0.5)
+        ours = [(lengths.index(c["hash_length"]) + offset, c) for c in rows if c["ours"] is not None]
+        for x, c in ours:
+            if c["best"] is not None:
+                ax.vlines(x, c["worst"], c["best"], color=color, lw=1, alpha=0.5)
+        ax.plot([x for x, _ in ours], [c["ours"] for _, c in ours], "o", ms=4, color=color, label=method)
+        paper = [(lengths.index(c["hash_length"]) + offset, c["paper"]) for c in rows if c["paper"] is not None]
+        ax.plot([x for x, _ in paper], [y for _, y in paper], "D", ms=6, mfc="none", mec=color, mew=1)
+    ax.plot([], [], "D", ms=6, mfc="none", mec="black", label="paper")
+    ax.vlines([], [], [], color="black", lw=1, alpha=0.5, label="tie orders, worst to best")
+    ax.set(xlabel="hash length k", ylabel=ylabel)
+    ax.set_xticks(range(len(lengths)), lengths)
+    ax.grid(axis="x", visible=False)
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside right upper", fontsize=9)
     return figure
