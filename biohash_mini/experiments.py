@@ -43,6 +43,8 @@ class Experiment:
         The rows that one cell of a method fills.
     unit : str
         "%" for values that are compared with the paper in points; "s" for seconds, which are not.
+    higher_is_better : bool
+        Whether a value above the paper's counts as reproduced however far above it is.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Experiment:
     once: frozenset[tuple[str, int]] = frozenset()
     rows: Callable[[str], tuple[str, ...]] = lambda method: (method,)
     unit: str = "%"
+    higher_is_better: bool = True
 
     def cells(self) -> Iterator[Cell]:
         """Yield every cell, the first seed of all before the second."""
@@ -99,6 +102,7 @@ _DECLARED = (
         _TO_32,
         methods=("BioHash", "LSH"),
         rows=lambda method: (f"{method} top", f"{method} bottom"),
+        higher_is_better=False,
     ),
     Experiment(
         "solhash",

@@ -15,15 +15,14 @@ REPRODUCED, CLOSE = 1.0, 3.0  # points
 REGISTER = "deviations.toml"
 
 
-def verdict(paper: float | None, ours: float | None) -> str:
+def verdict(paper: float | None, ours: float | None, higher_is_better: bool = True) -> str:
     """Return reproduced (within 1 point, or better), close (within 3) or deviates; or which of the two is lacking."""
     if ours is None:
         return "missing"
     if paper is None:
         return "not in the paper"
-    if ours >= paper - REPRODUCED:
-        return "reproduced"
-    return "close" if ours >= paper - CLOSE else "deviates"
+    gap = paper - ours if higher_is_better else abs(paper - ours)
+    return "reproduced" if gap <= REPRODUCED else "close" if gap <= CLOSE else "deviates"
 
 
 def register(where: Path | None = None) -> list[dict]:
@@ -62,10 +61,12 @@ def cells(names: Iterable[str] = (), *, profile: str = "full", where: Path | Non
                 if paper is None and row not in measurable:
                     continue  # neither we nor the paper have it
                 values = [r["value"] for r in found]
-                ours = mean(values) if values else None
-                judged = verdict(paper, ours) if exp.unit == "%" or ours is None else "measured here"
-                if ours is None and row not in measurable:
+                ours = _mean(values)
+                judged = verdict(paper, ours, exp.higher_is_better)
+                if row not in measurable:
                     judged = "reported only"
+                elif exp.unit != "%" and ours is not None:
+                    judged = "measured here"
                 yield {
                     "experiment": exp.name,
                     "method": row,
@@ -74,11 +75,17 @@ def cells(names: Iterable[str] = (), *, profile: str = "full", where: Path | Non
                     "ours": ours,
                     "sd": stdev(values) if len(values) > 1 else None,
                     "seeds": len(values),
-                    "best": mean(r["best"] for r in found) if found and found[0].get("best") else None,
-                    "worst": mean(r["worst"] for r in found) if found and found[0].get("worst") else None,
+                    "difference": None if None in (paper, ours) else ours - paper,
+                    "best": _mean(r.get("best") for r in found),
+                    "worst": _mean(r.get("worst") for r in found),
                     "verdict": judged,
                     "reason": _reason(entries, exp.name, row, k),
                 }
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return mean(known) if known else None
 
 
 def table(name: str, *, profile: str = "full", where: Path | None = None) -> pd.DataFrame:
@@ -98,25 +105,37 @@ def _cell_text(cell: pd.Series) -> str:
     return f"{cell['ours']:.2f}{spread}{paper}{flag}"
 
 
+def details(name: str, *, profile: str = "full", where: Path | None = None) -> pd.DataFrame:
+    """Return one experiment in long form: a line per cell with paper, ours, spread, difference, tie bounds, verdict."""
+    frame = pd.DataFrame(cells([name], profile=profile, where=where)).rename(columns={"hash_length": "k"})
+    columns = ["method", "k", "paper", "ours", "sd", "seeds", "difference", "worst", "best", "verdict"]
+    for column in set(columns) - {"method", "k", "seeds", "verdict"}:
+        frame[column] = ["–" if pd.isna(value) else f"{value:.2f}" for value in frame[column]]
+    return frame[columns]
+
+
 def render(
     names: Iterable[str] = (), *, markdown: bool = False, profile: str = "full", where: Path | None = None
 ) -> str:
-    """Return the report as text: a table per experiment, then how many cells reproduced, and the reasons."""
+    """Return the report as text: for each experiment its cells (wide as markdown), how many reproduced, the reasons."""
     parts = []
     for name in names or EXPERIMENTS:
         exp, found = EXPERIMENTS[name], list(cells([name], profile=profile, where=where))
-        wide = table(name, profile=profile, where=where)
-        wide.columns = [f"k={k}" for k in wide.columns]
-        body = _markdown(wide) if markdown else wide.to_string()
+        wide = table(name, profile=profile, where=where).rename(columns="k={}".format)
+        long = details(name, profile=profile, where=where)
+        body = (
+            f"{_markdown(wide)}\n\n{_markdown(long.set_index('method'))}" if markdown else long.to_string(index=False)
+        )
         counts = pd.Series([c["verdict"] for c in found]).value_counts()
-        summary = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
         reasons = dict.fromkeys(f"{c['method']}: {c['reason']}" for c in found if c["reason"])
         title = f"## {exp.title}" if markdown else exp.title
-        legend = f"Ours ± sd over seeds (paper), in {exp.unit}; ~ within {CLOSE:g} points, ✗ further off. {summary}."
-        parts.append("\n\n".join([title, body, legend, *(f"- {r}" for r in reasons)]))
+        legend = f"In {exp.unit}; reproduced: within {REPRODUCED:g} point or better; close: within {CLOSE:g}."
+        summary = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
+        parts.append("\n\n".join([title, body, f"{legend} {summary}.", *(f"- {r}" for r in reasons)]))
     return "\n\n\n".join(parts)
 
 
-def _markdown(wide: pd.DataFrame) -> str:
-    lines = [["", *wide.columns], ["---"] * (1 + wide.shape[1]), *([row, *wide.loc[row]] for row in wide.index)]
+def _markdown(frame: pd.DataFrame) -> str:
+    rows = ([name, *map(str, values)] for name, values in zip(frame.index, frame.to_numpy(), strict=True))
+    lines = [["", *frame.columns], ["---"] * (1 + frame.shape[1]), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -110,6 +110,11 @@ def test_verdicts_follow_the_distance_to_the_paper(printed, ours, expected):
     assert report.verdict(printed, ours) == expected
 
 
+def test_where_higher_is_not_better_a_value_far_above_deviates():
+    assert report.verdict(3.0, 9.0, higher_is_better=False) == "deviates"
+    assert report.verdict(3.0, 3.9, higher_is_better=False) == "reproduced"
+
+
 def test_the_report_has_every_cell_and_says_what_is_missing(tmp_path, capsys):
     results.append("mnist", record(value=44.0, best=70.0, worst=30.0), tmp_path)
     results.append("mnist", record(value=46.0, best=72.0, worst=32.0, seed=1), tmp_path)
@@ -120,9 +125,12 @@ def test_the_report_has_every_cell_and_says_what_is_missing(tmp_path, capsys):
     assert bio["sd"] == pytest.approx(2**0.5) and bio["verdict"] == "reproduced"
     assert cells["LSH", 64]["verdict"] == "missing" and cells["DH", 16]["verdict"] == "reported only"
     assert ("DH", 2) not in cells and cells["BioHash", 64]["paper"] is None
-    for flags in ([], ["--markdown"]):
-        assert main(["report", "mnist", *flags, "--results", str(tmp_path)]) == 0
-        assert "45.00 ± 1.4 (44.38)" in capsys.readouterr().out
+    assert bio["difference"] == pytest.approx(0.62)
+    assert main(["report", "mnist", "--markdown", "--results", str(tmp_path)]) == 0
+    assert "45.00 ± 1.4 (44.38)" in capsys.readouterr().out
+    assert main(["report", "mnist", "--results", str(tmp_path)]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert "BioHash 2 44.38 45.00 1.41 2 0.62 31.00 71.00 reproduced".split() in lines
 
 
 def test_every_experiment_with_a_printed_table_covers_its_columns():

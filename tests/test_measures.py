@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from biohash_mini import LSH, BioHash, average_precision
+from biohash_mini.choices import CHOICES, tie_orders
+from biohash_mini.datasets import Task, nearest
+from biohash_mini.experiments import EXPERIMENTS
+from biohash_mini.measures import (
+    METHODS,
+    activity_of,
+    activity_row,
+    hash_task,
+    make_hasher,
+    make_tsne_hasher,
+    neighbour_purity,
+    neighbour_task,
+    pixel_truth,
+)
+
+
+@pytest.fixture(scope="module")
+def task():
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(120, 8)).astype(np.float32), rng.integers(0, 3, 120)
+    return Task(X[:100], X[100:], labels[:100], labels[100:])
+
+
+def test_a_registered_method_appears_in_every_table_without_a_list_of_its_own(monkeypatch):
+    monkeypatch.setitem(METHODS, "Mine", LSH)
+    for name in ("mnist", "cifar10", "solhash"):
+        assert "Mine" in {cell.method for cell in EXPERIMENTS[name].cells()}
+
+
+def test_long_cells_have_one_seed_and_others_all():
+    seeds = [cell.seed for cell in EXPERIMENTS["cifar10"].cells() if cell[:2] == ("BioHash", 64)]
+    assert seeds == [0]
+    assert [c.seed for c in EXPERIMENTS["mnist"].cells() if c[:2] == ("LSH", 2)] == [0, 1, 2, 3, 4]
+
+
+def test_hashers_of_the_tables_have_the_papers_activity():
+    assert make_hasher("BioHash", 4, 1, "cifar10").n_units == 800
+    assert make_hasher("SH", 4, 1, "mnist").get_params()["seed"] == 1
+    assert make_tsne_hasher(8, 0).n_units == make_tsne_hasher(64, 0).n_units == 160
+
+
+@pytest.mark.parametrize("activity", [0.0025, 0.005, 0.01, 0.025, 0.05, 0.3])
+def test_rows_name_their_activity(activity):
+    assert activity_of(activity_row(activity)) == pytest.approx(activity)
+
+
+def test_hashing_a_task_reports_what_it_took(task):
+    h = hash_task(BioHash(2, activity=0.1, max_epochs=3), task)
+    assert (len(h.queries), len(h.database)) == (20, 100)
+    assert h.facts["n_units"] == 20 and h.facts["epochs"] <= 3 and h.facts["params"]["hash_length"] == 2
+
+
+def test_pixel_truth_of_a_query_begins_with_itself():
+    task, truth = neighbour_task("mnist", "mini", 0), pixel_truth("mnist", "mini", 0)
+    assert truth.shape == (len(task.queries), 100)
+    assert np.array_equal(truth[:, 0], np.arange(len(truth)))
+    assert np.array_equal(truth[:3], nearest(task.queries[:3], task.database, 100))
+
+
+def test_purity_is_one_for_separate_classes_and_prevalence_for_mixed_ones():
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(4), 100)
+    points = rng.normal(size=(400, 2))
+    assert neighbour_purity(points + 50 * labels[:, None], labels) == 1
+    assert neighbour_purity(points, labels) == pytest.approx(0.25, abs=0.03)
+
+
+def test_tie_orders_are_orders_inside_ties(task):
+    distances = np.random.default_rng(1).integers(0, 3, (20, 100))
+    relevant = task.query_labels[:, None] == task.database_labels
+    bounds = [100 * average_precision(distances, relevant, ties=t).mean() for t in ("worst", "best", "index")]
+    orders = tie_orders(distances, task)
+    assert all(bounds[0] <= value <= bounds[1] for value in orders.values())
+    assert orders["database order"] == pytest.approx(bounds[2], abs=1e-3)
+
+
+@pytest.mark.parametrize("row", CHOICES)
+def test_every_choice_names_parameters_that_exist(row):
+    choice = CHOICES[row]
+    make_hasher(choice.method, 2, 0, "mnist").set_params(**choice.params)
