@@ -34,7 +34,7 @@ class Experiment:
     seeds : int
         Repetitions, with seeds 0, 1, …
     methods : tuple of str, optional
-        Rows; by default all of :data:`METHODS`.
+        Rows; by default all of :data:`~biohash_mini.measures.METHODS`.
     at : int, optional
         R of mAP@R; by default the whole ranking.
     once : set of (method, hash_length)
