@@ -253,7 +253,8 @@ def functional_smoothness(
     X : array (n, d)
         The inputs; their cosine similarity is compared (centre them first to follow the paper).
     codes : Codes
-        Their n codes. Cosine similarity in hash space is affine in Hamming distance, so r is the same for both.
+        Their n codes. The cosine of two codes written with ±1, and for sparse codes also with 0 and 1, is affine in
+        their Hamming distance, so r is the same for both.
     fraction : float in (0, 1]
         Share of all pairs in each group: 0.1 compares the top with the bottom 10%.
     self_pairs : bool

@@ -17,6 +17,7 @@ COLORS = {
     "ITQ": "#56b4e9",
     "NaiveBioHash": "#8c564b",
     "BioHash": "#d55e00",
+    "SOLHash": "#332288",
     "paper": "#b8860b",
 }
 _CYCLE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b8860b", "#666666"]
@@ -155,7 +156,8 @@ def compare(cells: Sequence[dict], methods: Sequence[str] | None = None, ylabel:
         paper = [(lengths.index(c["hash_length"]) + offset, c["paper"]) for c in rows if c["paper"] is not None]
         ax.plot([x for x, _ in paper], [y for _, y in paper], "D", ms=6, mfc="none", mec=color, mew=1)
     ax.plot([], [], "D", ms=6, mfc="none", mec="black", label="paper")
-    ax.vlines([], [], [], color="black", lw=1, alpha=0.5, label="tie orders, worst to best")
+    if any(c["best"] is not None for c in cells):
+        ax.vlines([], [], [], color="black", lw=1, alpha=0.5, label="tie orders, worst to best")
     ax.set(xlabel="hash length k", ylabel=ylabel)
     ax.set_xticks(range(len(lengths)), lengths)
     ax.grid(axis="x", visible=False)
