@@ -87,7 +87,7 @@ def execute(notebook: Path) -> Path:
 def _one_thread_each(several: bool) -> None:
     """Keep two kernels from fighting over two cores; a chapter that runs alone may have both."""
     if several:
-        os.environ["OMP_NUM_THREADS"] = "1"
+        os.environ |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}  # numba resets what the first one says
 
 
 def execute_all(chapters: Sequence[Path]) -> dict[Path, BaseException | None]:
