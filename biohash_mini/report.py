@@ -100,8 +100,8 @@ def _cell_text(cell: pd.Series) -> str:
     paper = "" if pd.isna(cell["paper"]) else f" ({cell['paper']:g})"
     if pd.isna(cell["ours"]):
         return f"{'missing' if cell['verdict'] == 'missing' else '–'}{paper}"
-    spread = "" if pd.isna(cell["sd"]) else f" ± {cell['sd']:.1f}"
-    flag = {"deviates": " ✗", "close": " ~"}.get(cell["verdict"], "")
+    spread = "" if pd.isna(cell["sd"]) else f"\u00a0±\u00a0{cell['sd']:.1f}"  # narrow columns break before the paper
+    flag = {"deviates": "\u00a0✗", "close": "\u00a0~"}.get(cell["verdict"], "")
     return f"{cell['ours']:.2f}{spread}{paper}{flag}"
 
 

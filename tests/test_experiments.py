@@ -127,7 +127,7 @@ def test_the_report_has_every_cell_and_says_what_is_missing(tmp_path, capsys):
     assert ("DH", 2) not in cells and cells["BioHash", 64]["paper"] is None
     assert bio["difference"] == pytest.approx(0.62)
     assert main(["report", "mnist", "--markdown", "--results", str(tmp_path)]) == 0
-    assert "45.00 ± 1.4 (44.38)" in capsys.readouterr().out
+    assert "45.00 ± 1.4 (44.38)" in capsys.readouterr().out.replace("\u00a0", " ")
     assert main(["report", "mnist", "--results", str(tmp_path)]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert "BioHash 2 44.38 45.00 1.41 2 0.62 31.00 71.00 reproduced".split() in lines
