@@ -130,6 +130,14 @@ _DECLARED = (
         methods=tuple(choices.CHOICES),
     ),
     Experiment(
+        "readings-mnist",
+        "BioHash on MNIST, mAP@All, under other readings of the paper",
+        "mnist",
+        choices.measure,
+        _TO_32,
+        methods=choices.READINGS,
+    ),
+    Experiment(
         "tsne-mnist",
         "Purity of the 10 nearest neighbours in a tSNE of the codes, m = 160 (figure 5)",
         "mnist",

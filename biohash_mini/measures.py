@@ -19,7 +19,7 @@ from sklearn.neighbors import NearestNeighbors
 from .codes import Codes
 from .datasets import Task, load, nearest
 from .hashers import ITQ, LSH, BioHash, FlyHash, Hasher, NaiveBioHash, PCAHash, SpectralHash
-from .metrics import functional_smoothness, tie_bounds
+from .metrics import functional_smoothness, mean_average_precision, tie_bounds
 from .paper import ACTIVITY_USED
 from .plasticity import energy
 
@@ -69,12 +69,11 @@ class Hashed:
     facts: dict
 
 
-def hash_task(hasher: Hasher, task: Task, amend: Callable[[Hasher], None] | None = None) -> Hashed:
+def hash_task(hasher: Hasher, task: Task, amend: Callable[[Hasher], None] = lambda hasher: None) -> Hashed:
     """Return the hasher fitted to a task, and amended if so wished, with the codes of queries and database."""
     start = time.perf_counter()
     hasher.fit(task.train)
-    if amend:
-        amend(hasher)
+    amend(hasher)
     fitted = time.perf_counter()
     queries, database = hasher.encode(task.queries), hasher.encode(task.database)
     done = time.perf_counter()
@@ -137,11 +136,21 @@ def smoothness(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
 
 
 def pixel_neighbours(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
-    """Return mAP@100 where the 100 nearest in pixel space are relevant: 10,000 images, each in turn the query."""
+    """Return mAP@100 where the 100 nearest in pixel space are relevant: 10,000 images, each in turn the query.
+
+    A query finds itself and AP divides by the relevant items retrieved; ``without_query`` and ``by_relevant`` are
+    mAP when it is left out, and then also divided by all relevant items.
+    """
     task = neighbour_task(exp.data, profile, cell.seed)
     truth = pixel_truth(exp.data, profile, cell.seed)
     h = hash_task(make_hasher(*cell, exp.data), task)
-    return {cell.method: in_percent(*tie_bounds(h.queries, h.database, at=exp.at, neighbours=truth)) | h.facts}
+    found, alone = (h.queries, h.database), {"at": exp.at, "exclude": np.arange(len(truth)), "neighbours": truth[:, 1:]}
+    others = {
+        "without_query": mean_average_precision(*found, **alone),
+        "by_relevant": mean_average_precision(*found, **alone, divisor="relevant"),
+    }
+    scores = in_percent(*tie_bounds(*found, at=exp.at, neighbours=truth))
+    return {cell.method: scores | {name: round(100 * v, 4) for name, v in others.items()} | h.facts}
 
 
 @lru_cache(maxsize=1)

@@ -6,7 +6,7 @@ ties, or the best or the worst of them. All it takes is a histogram: how many it
 at each distance.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -17,6 +17,7 @@ from .codes import Codes
 from .search import HammingIndex, _nearest
 
 Ties = Literal["expected", "best", "worst", "index"]
+Divisor = Literal["retrieved", "relevant"]
 
 
 @njit(cache=True)
@@ -37,11 +38,18 @@ def _extreme_sum(n, h, N, R, H, best):
 
 
 @njit(cache=True)
-def _cut(n, h, T, N, R, S, H, L, ties):
+def _quotient(S, R, all_relevant):
+    """Return a sum of precisions divided by the R relevant items retrieved, or by ``all_relevant`` if that is not 0."""
+    divisor = all_relevant if all_relevant > 0 else R
+    return S / divisor if divisor > 0 else 0.0
+
+
+@njit(cache=True)
+def _cut(n, h, T, N, R, S, H, L, ties, all_relevant):
     """Return AP when only T of n tied items are retrieved, so that the number of relevant ones among them varies.
 
     In expectation it is hypergeometric. The best and worst case also choose it: retrieving one more relevant item
-    late can lower AP, because AP divides by the relevant items retrieved. L holds log-factorials.
+    late can lower AP, where AP divides by the relevant items retrieved. L holds log-factorials.
     """
     total = weight = 0.0
     extreme = -1.0
@@ -49,17 +57,16 @@ def _cut(n, h, T, N, R, S, H, L, ties):
         if ties == 0:
             w = np.exp(L[h] - L[x] - L[h - x] + L[n - h] - L[T - x] - L[n - h - T + x] - L[n] + L[T] + L[n - T])
             weight += w
-            if R + x > 0:
-                total += w * (S + _expected_sum(T, x, N, R, H)) / (R + x)
+            total += w * _quotient(S + _expected_sum(T, x, N, R, H), R + x, all_relevant)
         else:
-            ap = (S + _extreme_sum(T, x, N, R, H, ties == 1)) / (R + x) if R + x > 0 else 0.0
+            ap = _quotient(S + _extreme_sum(T, x, N, R, H, ties == 1), R + x, all_relevant)
             if extreme < 0 or (ap > extreme) == (ties == 1):
                 extreme = ap
     return total / weight if ties == 0 else extreme
 
 
 @njit(parallel=True, cache=True)
-def _ap(counts, relevant, at, ties, H, L):
+def _ap(counts, relevant, at, ties, H, L, all_relevant):
     """Return AP, shape (q,), from how many items and how many relevant ones stand at each distance, (q, bins)."""
     out = np.zeros(len(counts))
     for q in prange(len(counts)):
@@ -70,12 +77,12 @@ def _ap(counts, relevant, at, ties, H, L):
             if n == 0:
                 continue
             if N + n > at:
-                out[q] = _cut(n, h, at - N, N, R, S, H, L, ties)
+                out[q] = _cut(n, h, at - N, N, R, S, H, L, ties, all_relevant[q])
                 break
             S += _expected_sum(n, h, N, R, H) if ties == 0 else _extreme_sum(n, h, N, R, H, ties == 1)
             N += n
             R += h
-            out[q] = S / R if R > 0 else 0.0
+            out[q] = _quotient(S, R, all_relevant[q])
             if N == at:
                 break
     return out
@@ -99,9 +106,9 @@ def _check_at(at: int | None, n: int) -> int:
     return n if at is None else min(at, n)
 
 
-def _check_ties(ties: str) -> None:
-    if ties not in get_args(Ties):
-        raise ValueError(f"ties must be one of {', '.join(get_args(Ties))}, got {ties!r}")
+def _check_one_of(name: str, value: str, kind: object) -> None:
+    if value not in get_args(kind):
+        raise ValueError(f"{name} must be one of {', '.join(get_args(kind))}, got {value!r}")
 
 
 def _tables(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -110,7 +117,12 @@ def _tables(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def average_precision(
-    distances: np.ndarray, relevant: np.ndarray, at: int | None = None, ties: Ties = "expected"
+    distances: np.ndarray,
+    relevant: np.ndarray,
+    at: int | None = None,
+    ties: Ties = "expected",
+    *,
+    divisor: Divisor = "retrieved",
 ) -> np.ndarray:
     r"""Return the average precision of each query, shape (q,), in [0, 1].
 
@@ -126,25 +138,31 @@ def average_precision(
         R; None ranks the whole database.
     ties : {"expected", "best", "worst", "index"}
         The exact mean over all orders inside ties, the best order, the worst order, or the order of the columns.
+    divisor : {"retrieved", "relevant"}
+        What the sum is divided by: the relevant items among the first R, as in the paper, or all that could be there,
+        min(R, relevant items of the database), so that a list with a single early hit does not score well.
 
     Notes
     -----
-    The divisor counts the relevant items *retrieved*, as in the paper. With nothing relevant retrieved AP is 0.
+    With nothing relevant retrieved AP is 0.
     """
     distances, relevant = np.atleast_2d(distances), np.atleast_2d(relevant).astype(bool)
     if distances.shape != relevant.shape or distances.ndim != 2 or distances.size == 0:
         raise ValueError(f"distances {distances.shape} and relevant {relevant.shape} must be equal, non-empty (q, n)")
     if np.isnan(distances).any():
         raise ValueError("distances must not be NaN")
-    _check_ties(ties)
+    _check_one_of("ties", ties, Ties)
     groups = np.stack([np.unique(row, return_inverse=True)[1] for row in distances])
-    return _block_precisions(groups, relevant, _check_at(at, distances.shape[1]), ties, *_tables(distances.shape[1]))
+    n = distances.shape[1]
+    return _block_precisions(groups, relevant, _check_at(at, n), ties, divisor, *_tables(n))
 
 
 def _block_precisions(
-    D: np.ndarray, relevant: np.ndarray, at: int, ties: Ties, H: np.ndarray, L: np.ndarray
+    D: np.ndarray, relevant: np.ndarray, at: int, ties: Ties, divisor: Divisor, H: np.ndarray, L: np.ndarray
 ) -> np.ndarray:
     """Return AP of a block of queries, shape (q,), from integer distances and relevance, each (q, n)."""
+    _check_one_of("divisor", divisor, Divisor)
+    all_relevant = np.minimum(at, relevant.sum(1)) if divisor == "relevant" else np.zeros(len(D), dtype=np.int64)
     bins = int(D.max()) + 1
     if ties == "index":
         _, ids = _nearest(D, bins, at)
@@ -152,7 +170,7 @@ def _block_precisions(
         counts = np.ones_like(hits)
     else:
         counts, hits = _histograms(D, relevant, bins)
-    return _ap(counts, hits, at, {"best": 1, "worst": 2}.get(ties, 0), H, L)
+    return _ap(counts, hits, at, {"best": 1, "worst": 2}.get(ties, 0), H, L, all_relevant)
 
 
 class TieBounds(NamedTuple):
@@ -193,17 +211,28 @@ def _relevance(
     return lambda rows: numbers[: len(q)][rows, None] == numbers[len(q) :]
 
 
-def _precisions(relevance, query_codes: Codes, database_codes: Codes, at: int | None, *ties: Ties) -> np.ndarray:
+def _precisions(
+    relevance: Callable[[slice], np.ndarray],
+    query_codes: Codes,
+    database_codes: Codes,
+    at: int | None,
+    ties: Sequence[Ties],
+    exclude: np.ndarray | None,
+    divisor: Divisor,
+) -> np.ndarray:
     """Return AP per query for each treatment of ties, shape (len(ties), q), block by block of queries."""
     for name in ties:
-        _check_ties(name)
+        _check_one_of("ties", name, Ties)
     index = HammingIndex(database_codes)
     R, tables = _check_at(at, len(index)), _tables(len(index))
     out = np.empty((len(ties), len(query_codes)))
     for rows, D in index.distances(query_codes):
         relevant = relevance(rows)
+        if exclude is not None:  # behind all others and irrelevant, an item counts for nothing
+            out_of_list = np.arange(len(D)), exclude[rows]
+            D[out_of_list], relevant[out_of_list] = index.codes.max_distance + 1, False
         for i, name in enumerate(ties):
-            out[i, rows] = _block_precisions(D, relevant, R, name, *tables)
+            out[i, rows] = _block_precisions(D, relevant, R, name, divisor, *tables)
     return out
 
 
@@ -216,16 +245,18 @@ def mean_average_precision(
     ties: Ties = "expected",
     *,
     neighbours: np.ndarray | None = None,
+    exclude: np.ndarray | None = None,
+    divisor: Divisor = "retrieved",
 ) -> float:
     r"""Return the mean over queries of :func:`average_precision`, in [0, 1].
 
     .. math:: \mathrm{mAP}@R = \frac{1}{|Q|}\sum_{q\in Q}\mathrm{AP}(q)@R
 
     Relevant are the items of the query's label or, where ``neighbours`` is given, shape (q, r), the items of those
-    row numbers.
+    row numbers. ``exclude``, shape (q,), is the row of the database that a query must not find: itself, if it is there.
     """
     relevance = _relevance(query_codes, database_codes, query_labels, database_labels, neighbours)
-    return float(_precisions(relevance, query_codes, database_codes, at, ties).mean())
+    return float(_precisions(relevance, query_codes, database_codes, at, [ties], exclude, divisor).mean())
 
 
 def tie_bounds(
@@ -236,11 +267,13 @@ def tie_bounds(
     at: int | None = None,
     *,
     neighbours: np.ndarray | None = None,
+    exclude: np.ndarray | None = None,
+    divisor: Divisor = "retrieved",
 ) -> TieBounds:
     """Return :func:`mean_average_precision` expected over ties, with its best and worst order, in one pass."""
     relevance = _relevance(query_codes, database_codes, query_labels, database_labels, neighbours)
-    means = _precisions(relevance, query_codes, database_codes, at, *TieBounds._fields).mean(1)
-    return TieBounds(*means.tolist())
+    bounds = _precisions(relevance, query_codes, database_codes, at, TieBounds._fields, exclude, divisor)
+    return TieBounds(*bounds.mean(1).tolist())
 
 
 def functional_smoothness(

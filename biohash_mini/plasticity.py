@@ -5,10 +5,12 @@ the anti-Hebbian unit counted from 1.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+
+Reduction = Literal["max", "mean"]
 
 
 def _dual(W: Tensor, p: float) -> Tensor:
@@ -62,11 +64,21 @@ def row_norms(W: Tensor, p: float = 2.0) -> Tensor:
     return torch.linalg.vector_norm(W, ord=p, dim=1)
 
 
-def step_(W: Tensor, X: Tensor, lr: float, *, p: float = 2.0, anti_rank: int = 2, delta: float = 0.0) -> None:
+def step_(
+    W: Tensor,
+    X: Tensor,
+    lr: float,
+    *,
+    p: float = 2.0,
+    anti_rank: int = 2,
+    delta: float = 0.0,
+    reduction: Reduction = "max",
+) -> None:
     r"""Move W in place by one minibatch: :math:`W \leftarrow W + \epsilon\,\Delta W / \max|\Delta W|`.
 
     The maximum runs over all synapses. The paper does not print how a minibatch is reduced; this scaling, used by
-    Krotov and Hopfield for the same rule, is the one that reproduces its tables and its "< 20 epochs".
+    Krotov and Hopfield for the same rule, is the one that reproduces its tables and its "< 20 epochs". The other
+    reading is the mean: each unit's :math:`\Delta W_\mu` is divided by the number of samples that moved it.
 
     Notes
     -----
@@ -86,8 +98,11 @@ def step_(W: Tensor, X: Tensor, lr: float, *, p: float = 2.0, anti_rank: int = 2
         same = (moved[:, None] == winner).to(W.dtype)  # (b, b)
     rows = W[moved]
     update = torch.addcmul(same @ X, (same @ s)[:, None], rows, value=-1)
-    peak = update.abs().max().clamp_min(torch.finfo(W.dtype).tiny)
-    W.index_copy_(0, moved, rows.add_(update.div_(peak), alpha=lr))
+    if reduction == "max":
+        scale = update.abs().max().clamp_min(torch.finfo(W.dtype).tiny)
+    else:
+        scale = same.count_nonzero(1)[:, None]  # samples that moved each unit
+    W.index_copy_(0, moved, rows.add_(update.div_(scale), alpha=lr))
 
 
 def annealed(learning_rate: float, epoch: int, max_epochs: int) -> float:
@@ -110,6 +125,7 @@ def train(
     p: float = 2.0,
     anti_rank: int = 2,
     delta: float = 0.0,
+    reduction: Reduction = "max",
     learning_rate: float = 2e-2,
     max_epochs: int = 100,
     batch_size: int = 100,
@@ -127,7 +143,7 @@ def train(
         lr = annealed(learning_rate, t, max_epochs)
         order = torch.randperm(len(X), generator=rng).to(X.device)
         for rows in order.split(batch_size):
-            step_(W, X[rows], lr, p=p, anti_rank=anti_rank, delta=delta)
+            step_(W, X[rows], lr, p=p, anti_rank=anti_rank, delta=delta, reduction=reduction)
         history.append(Epoch(t + 1, lr, row_norms(W, p).mean().item()))
         progress(history[-1])
         if history[-1].mean_norm < norm_tol:

@@ -25,13 +25,13 @@ def verdict(paper: float | None, ours: float | None, higher_is_better: bool = Tr
     return "reproduced" if gap <= REPRODUCED else "close" if gap <= CLOSE else "deviates"
 
 
-def register(where: Path | None = None) -> list[dict]:
-    """Return the entries of the register of deviations: experiment, methods, hash_lengths, reason."""
+def register(where: Path | None = None) -> dict[str, list[dict]]:
+    """Return the register, "deviation" and "too_long" entries: experiment, methods, hash_lengths, reason."""
     path = (where or results.folder()) / REGISTER
-    return tomllib.loads(path.read_text())["deviation"] if path.exists() else []
+    return tomllib.loads(path.read_text()) if path.exists() else {}
 
 
-def _reason(entries: list[dict], experiment: str, method: str, k: int) -> str | None:
+def _reason(entries: Iterable[dict], experiment: str, method: str, k: int) -> str | None:
     def matches(entry: dict) -> bool:
         return entry["experiment"] == experiment and method in entry["methods"] and k in entry["hash_lengths"]
 
@@ -63,8 +63,12 @@ def cells(names: Iterable[str] = (), *, profile: str = "full", where: Path | Non
                 values = [r["value"] for r in found]
                 ours = _mean(values)
                 judged = verdict(paper, ours, exp.higher_is_better)
+                reason = _reason(entries.get("deviation", []), exp.name, row, k)
+                cost = _reason(entries.get("too_long", []), exp.name, row, k)
                 if row not in measurable:
                     judged = "reported only"
+                elif ours is None and cost:
+                    judged, reason = "too long", cost
                 elif exp.unit != "%" and ours is not None:
                     judged = "measured here"
                 yield {
@@ -79,7 +83,7 @@ def cells(names: Iterable[str] = (), *, profile: str = "full", where: Path | Non
                     "best": _mean(r.get("best") for r in found),
                     "worst": _mean(r.get("worst") for r in found),
                     "verdict": judged,
-                    "reason": _reason(entries, exp.name, row, k),
+                    "reason": reason,
                 }
 
 
@@ -99,7 +103,7 @@ def table(name: str, *, profile: str = "full", where: Path | None = None) -> pd.
 def _cell_text(cell: pd.Series) -> str:
     paper = "" if pd.isna(cell["paper"]) else f" ({cell['paper']:g})"
     if pd.isna(cell["ours"]):
-        return f"{'missing' if cell['verdict'] == 'missing' else '–'}{paper}"
+        return f"{cell['verdict'] if cell['verdict'] in ('missing', 'too long') else '–'}{paper}"
     spread = "" if pd.isna(cell["sd"]) else f"\u00a0±\u00a0{cell['sd']:.1f}"  # narrow columns break before the paper
     flag = {"deviates": "\u00a0✗", "close": "\u00a0~"}.get(cell["verdict"], "")
     return f"{cell['ours']:.2f}{spread}{paper}{flag}"

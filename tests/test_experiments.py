@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import chain
 
 import pytest
 
@@ -133,6 +134,15 @@ def test_the_report_has_every_cell_and_says_what_is_missing(tmp_path, capsys):
     assert "BioHash 2 44.38 45.00 1.41 2 0.62 31.00 71.00 reproduced".split() in lines
 
 
+def test_a_cell_registered_as_too_long_says_what_it_would_cost(tmp_path):
+    entry = '[[too_long]]\nexperiment = "mnist"\nmethods = ["LSH"]\nhash_lengths = [64]\nreason = "two years"\n'
+    (tmp_path / report.REGISTER).write_text(entry)
+    found = {(c["method"], c["hash_length"]): c for c in report.cells(["mnist"], where=tmp_path)}
+    assert (found["LSH", 64]["verdict"], found["LSH", 64]["reason"]) == ("too long", "two years")
+    assert found["LSH", 32]["verdict"] == "missing"
+    assert "too long" in report.table("mnist", where=tmp_path).loc["LSH", 64]
+
+
 def test_every_experiment_with_a_printed_table_covers_its_columns():
     for name, experiment in EXPERIMENTS.items():
         if name in paper.TABLES:
@@ -146,7 +156,7 @@ def test_no_recorded_cell_deviates_without_a_reason():
 
 def test_the_register_speaks_of_cells_that_exist():
     known = {(c["experiment"], c["method"], c["hash_length"]) for c in report.cells()}
-    for entry in report.register():
+    for entry in chain.from_iterable(report.register().values()):
         assert entry["reason"].strip()
         for method in entry["methods"]:
             for k in entry["hash_lengths"]:

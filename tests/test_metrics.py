@@ -11,16 +11,17 @@ from biohash_mini.metrics import average_precision, functional_smoothness, mean_
 from tests.test_codes import random_codes
 
 
-def plain_ap(ranked, at):
-    """AP of one ranked list, as the paper prints it."""
+def plain_ap(ranked, at, divisor="retrieved"):
+    """AP of one ranked list, as the paper prints it, or divided by all that could have been found."""
     hits = np.cumsum(ranked[:at])
-    return float((hits / np.arange(1, len(hits) + 1) * ranked[:at]).sum() / hits[-1]) if hits[-1] else 0.0
+    share = hits[-1] if divisor == "retrieved" else min(len(hits), ranked.sum())
+    return float((hits / np.arange(1, len(hits) + 1) * ranked[:at]).sum() / share) if share else 0.0
 
 
-def all_orders(distances, relevant, at):
+def all_orders(distances, relevant, *given):
     """AP of every order of the items that respects the distances."""
     orders = (p for p in permutations(range(len(distances))) if all(np.diff(distances[list(p)]) >= 0))
-    return np.array([plain_ap(relevant[list(p)], at) for p in orders])
+    return np.array([plain_ap(relevant[list(p)], *given) for p in orders])
 
 
 rankings = st.integers(1, 6).flatmap(
@@ -33,14 +34,14 @@ rankings = st.integers(1, 6).flatmap(
 
 
 @settings(deadline=None, max_examples=150)
-@given(rankings)
-def test_ties_agree_with_the_enumeration_of_every_order(ranking):
+@given(rankings, st.sampled_from(["retrieved", "relevant"]))
+def test_ties_agree_with_the_enumeration_of_every_order(ranking, divisor):
     distances, relevant, at = np.array(ranking[0]), np.array(ranking[1]), ranking[2]
-    every = all_orders(distances, relevant, at)
-    for ties, want in (("expected", every.mean()), ("best", every.max()), ("worst", every.min())):
-        assert average_precision(distances, relevant, at, ties)[0] == pytest.approx(want, abs=1e-12)
-    stable = relevant[np.argsort(distances, kind="stable")]
-    assert average_precision(distances, relevant, at, "index")[0] == pytest.approx(plain_ap(stable, at), abs=1e-12)
+    every = all_orders(distances, relevant, at, divisor)
+    stable = plain_ap(relevant[np.argsort(distances, kind="stable")], at, divisor)
+    wanted = {"expected": every.mean(), "best": every.max(), "worst": every.min(), "index": stable}
+    for ties, want in wanted.items():
+        assert average_precision(distances, relevant, at, ties, divisor=divisor)[0] == pytest.approx(want, abs=1e-12)
 
 
 def test_a_late_relevant_item_can_lower_average_precision_at_a_cut():
@@ -87,6 +88,20 @@ def test_neighbours_are_as_good_a_truth_as_labels():
         mean_average_precision(queries, database, neighbours=same[:5])
 
 
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+@pytest.mark.parametrize("at", [None, 7, 1000])
+@pytest.mark.parametrize("ties", ["expected", "best", "worst", "index"])
+@pytest.mark.parametrize("divisor", ["retrieved", "relevant"])
+def test_leaving_an_item_out_is_having_a_database_without_it(kind, at, ties, divisor):
+    codes, labels = random_codes(kind, 60, 16, 3, 1), np.arange(60) % 3
+    distances, own, rest = codes.hamming(codes), np.arange(60), ~np.eye(60, dtype=bool)
+    relevant = labels[:, None] == labels
+    shorter = (a[rest].reshape(60, 59) for a in (distances, relevant))
+    want = average_precision(*shorter, at, ties, divisor=divisor).mean()
+    got = mean_average_precision(codes, codes, labels, labels, at, ties, exclude=own, divisor=divisor)
+    assert got == pytest.approx(want, abs=1e-12)
+
+
 def test_tie_bounds_enclose_the_expectation_and_equal_the_single_calls():
     database, queries = random_codes("sparse", 120, 16, 3, 1), random_codes("sparse", 20, 16, 3, 2)
     labels = np.arange(140) % 3
@@ -109,6 +124,7 @@ def test_queries_with_nothing_relevant_count_as_zero():
         ({"database_labels": np.zeros((5, 1))}, "database_labels has shape"),
         ({"at": 0}, "at must be None or at least 1"),
         ({"ties": "random"}, "ties must be one of expected, best, worst, index"),
+        ({"divisor": "all"}, "divisor must be one of retrieved, relevant"),
         ({"query_codes": random_codes("sparse", 0, 16, 3), "query_labels": np.zeros(0)}, "no query codes"),
     ],
 )

@@ -54,10 +54,20 @@ def test_a_step_is_the_update_scaled_by_its_largest_entry(p, m, r, delta):
     torch.testing.assert_close(W, want, rtol=1e-4, atol=1e-5)
 
 
-def test_a_step_on_zeros_moves_nothing():
+@pytest.mark.parametrize(("m", "r", "delta"), [(3, 2, 0.0), (3, 3, 0.4), (50, 7, 0.4)])
+def test_a_mean_step_is_the_update_per_sample_that_moved_the_unit(m, r, delta):
+    X, W = torch.randn(40, 8, generator=rng()), torch.randn(m, 8, generator=rng(1))
+    moved = rank_gain(overlaps(X, W), r, delta).count_nonzero(0).clamp(min=1)
+    want = W + 0.02 * plasticity_update(X, W, anti_rank=r, delta=delta) / moved[:, None]
+    step_(W, X, 0.02, anti_rank=r, delta=delta, reduction="mean")
+    torch.testing.assert_close(W, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("reduction", ["max", "mean"])
+def test_a_step_on_zeros_moves_nothing(reduction):
     W = torch.randn(4, 3, generator=rng())
     before = W.clone()
-    step_(W, torch.zeros(5, 3), 0.02)
+    step_(W, torch.zeros(5, 3), 0.02, reduction=reduction)
     assert torch.equal(W, before)
 
 

@@ -1,12 +1,12 @@
 """Hashes whose synapses learn by local competition: BioHash, and NaiveBioHash without the expansion."""
 
-from typing import Self
+from typing import Self, get_args
 
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from ..plasticity import Epoch, overlaps, row_norms, step_, train
+from ..plasticity import Epoch, Reduction, overlaps, row_norms, step_, train
 from .base import Hasher, as_matrix, require, torch_device
 
 
@@ -27,6 +27,8 @@ class BioHash(Hasher):
         Strength of the anti-Hebbian update.
     anti_rank : int >= 2
         Rank of the unit that receives it, counted from 1; used only with ``delta``.
+    reduction : {"max", "mean"}
+        What the update of a minibatch is divided by: its largest entry, or for each unit the samples that moved it.
     learning_rate : float > 0
         First learning rate; it falls linearly to zero over ``max_epochs``.
     max_epochs : int >= 1
@@ -69,6 +71,7 @@ class BioHash(Hasher):
         p: float = 2.0,
         delta: float = 0.0,
         anti_rank: int = 2,
+        reduction: Reduction = "max",
         learning_rate: float = 2e-2,
         max_epochs: int = 100,
         batch_size: int = 100,
@@ -84,6 +87,7 @@ class BioHash(Hasher):
         self.p = p
         self.delta = delta
         self.anti_rank = anti_rank
+        self.reduction = reduction
         self.learning_rate = learning_rate
         self.max_epochs = max_epochs
         self.batch_size = batch_size
@@ -119,7 +123,7 @@ class BioHash(Hasher):
         self.mean_ = mean + (X.mean(0) - mean) * (len(X) / self.n_samples_seen_) if self.center else mean
         self.weights_, self.n_features_in_ = weights, X.shape[1]
         for rows in (X - self.mean_).split(self.batch_size):
-            step_(self.weights_, rows, self.learning_rate, p=self.p, anti_rank=self.anti_rank, delta=self.delta)
+            step_(self.weights_, rows, self.learning_rate, **self._rule())
         self.mean_norms_ = [row_norms(self.weights_, self.p).mean().item()]
         return self
 
@@ -131,11 +135,15 @@ class BioHash(Hasher):
                 bar.set_postfix(mean_norm=f"{epoch.mean_norm:.3f}")
                 bar.update()
 
-            rule = {"p": self.p, "anti_rank": self.anti_rank, "delta": self.delta}
             schedule = {"learning_rate": self.learning_rate, "max_epochs": self.max_epochs, "norm_tol": self.norm_tol}
-            history = train(X, weights, **rule, **schedule, batch_size=self.batch_size, rng=rng, progress=progress)
+            history = train(
+                X, weights, **self._rule(), **schedule, batch_size=self.batch_size, rng=rng, progress=progress
+            )
         self.weights_, self.n_samples_seen_ = weights, len(X)
         self.mean_norms_ = [epoch.mean_norm for epoch in history]
+
+    def _rule(self) -> dict:
+        return {"p": self.p, "anti_rank": self.anti_rank, "delta": self.delta, "reduction": self.reduction}
 
     def _initial_weights(self, X: Tensor, rng: torch.Generator) -> Tensor:
         return (self.init_std * torch.randn(self.n_units, X.shape[1], generator=rng)).to(X.device)
@@ -147,6 +155,7 @@ class BioHash(Hasher):
         super()._check_params()
         require(0 < self.activity <= 1, f"activity must lie in (0, 1], got {self.activity}")
         require(self.p >= 1, f"p must be at least 1, got {self.p}")
+        require(self.reduction in get_args(Reduction), f"reduction must be max or mean, got {self.reduction!r}")
         require(self.learning_rate > 0, f"learning_rate must be positive, got {self.learning_rate}")
         require(self.max_epochs >= 1, f"max_epochs must be at least 1, got {self.max_epochs}")
         require(self.batch_size >= 1, f"batch_size must be at least 1, got {self.batch_size}")
@@ -171,6 +180,7 @@ class NaiveBioHash(BioHash):
         p: float = 2.0,
         delta: float = 0.0,
         anti_rank: int = 2,
+        reduction: Reduction = "max",
         learning_rate: float = 2e-2,
         max_epochs: int = 100,
         batch_size: int = 100,
@@ -187,6 +197,7 @@ class NaiveBioHash(BioHash):
             p=p,
             delta=delta,
             anti_rank=anti_rank,
+            reduction=reduction,
             learning_rate=learning_rate,
             max_epochs=max_epochs,
             batch_size=batch_size,
