@@ -1,7 +1,7 @@
 """Bio-inspired hashing for similarity search: learn sparse codes, search them exactly, measure them honestly."""
 
 from .codes import Codes, DenseCodes, SparseCodes
-from .hashers import ITQ, LSH, BioHash, DenseFly, FlyHash, Hasher, NaiveBioHash, PCAHash, SpectralHash
+from .hashers import ITQ, LSH, BioConvHash, BioHash, DenseFly, FlyHash, Hasher, NaiveBioHash, PCAHash, SpectralHash
 from .metrics import average_precision, mean_average_precision
 from .search import HammingIndex
 
@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ITQ",
     "LSH",
+    "BioConvHash",
     "BioHash",
     "Codes",
     "DenseCodes",

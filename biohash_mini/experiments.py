@@ -39,6 +39,8 @@ class Experiment:
         R of mAP@R; by default the whole ranking.
     once : set of (method, hash_length)
         Cells that take so long that one seed must do.
+    skip : set of (method, hash_length)
+        Cells that are not part of the table.
     rows : callable method -> tuple of str
         The rows that one cell of a method fills.
     unit : str
@@ -56,6 +58,7 @@ class Experiment:
     methods: tuple[str, ...] = ()
     at: int | None = None
     once: frozenset[tuple[str, int]] = frozenset()
+    skip: frozenset[tuple[str, int]] = frozenset()
     rows: Callable[[str], tuple[str, ...]] = lambda method: (method,)
     unit: str = "%"
     higher_is_better: bool = True
@@ -65,15 +68,53 @@ class Experiment:
         for seed in range(self.seeds):
             for k in self.hash_lengths:
                 for method in self.methods or METHODS:
-                    if seed == 0 or (method, k) not in self.once:
+                    if (method, k) not in self.skip and (seed == 0 or (method, k) not in self.once):
                         yield Cell(method, k, seed)
 
 
 _TO_32 = (2, 4, 8, 16, 32)
+_CONV_AT_64 = frozenset({("BioConvHash", 64)})
+_LONG = frozenset({("BioHash", 32), ("BioHash", 64), *(("BioConvHash", k) for k in _TO_32)})  # over 20 minutes
 _DECLARED = (
-    Experiment("mnist", "MNIST, mAP@All", "mnist", measures.class_retrieval, seeds=5),
     Experiment(
-        "cifar10", "CIFAR-10, mAP@1000", "cifar10", measures.class_retrieval, at=1000, once=frozenset({("BioHash", 64)})
+        "mnist",
+        "MNIST, mAP@All",
+        "mnist",
+        measures.class_retrieval,
+        seeds=5,
+        once=frozenset(("BioConvHash", k) for k in _TO_32),
+        skip=_CONV_AT_64,
+    ),
+    Experiment(
+        "cifar10",
+        "CIFAR-10, mAP@1000",
+        "cifar10",
+        measures.class_retrieval,
+        at=1000,
+        once=_LONG,
+        skip=_CONV_AT_64,
+    ),
+    *(
+        Experiment(
+            f"channel-inhibition-{data}",
+            f"BioConvHash with k_CI channels active at a position, {words}",
+            data,
+            measures.channel_inhibition,
+            (2, 4, 8, 16),
+            1,
+            ("1", "5", "10", "25", "100"),
+            at,
+        )
+        for data, words, at in (("mnist", "MNIST, mAP@All", None), ("cifar10", "CIFAR-10, mAP@1000", 1000))
+    ),
+    Experiment(
+        "shadows",
+        "CIFAR-10 with shadows on the queries, mAP@1000",
+        "cifar10",
+        measures.shadows,
+        seeds=1,
+        at=1000,
+        skip=_CONV_AT_64,
     ),
     Experiment(
         "sparsity-mnist",
@@ -110,6 +151,7 @@ _DECLARED = (
         "mnist",
         measures.pixel_neighbours,
         at=100,
+        skip=frozenset(("BioConvHash", k) for k in (*_TO_32, 64)),
     ),
     Experiment(
         "training-time",

@@ -18,9 +18,9 @@ from sklearn.neighbors import NearestNeighbors
 
 from .codes import Codes
 from .datasets import Task, load, nearest
-from .hashers import ITQ, LSH, BioHash, FlyHash, Hasher, NaiveBioHash, PCAHash, SpectralHash
+from .hashers import ITQ, LSH, BioConvHash, BioHash, FlyHash, Hasher, NaiveBioHash, PCAHash, SpectralHash
 from .metrics import functional_smoothness, mean_average_precision, tie_bounds
-from .paper import ACTIVITY_USED
+from .paper import ACTIVITY_USED, CHANNEL_WINNERS_USED
 from .plasticity import energy
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ METHODS: dict[str, type[Hasher]] = {
     "ITQ": ITQ,
     "NaiveBioHash": NaiveBioHash,
     "BioHash": BioHash,
+    "BioConvHash": BioConvHash,
 }
 
 
@@ -46,11 +47,22 @@ class Cell(NamedTuple):
     seed: int
 
 
+#: What the paper sets for a method on a data set.
+_SETTINGS: dict[tuple[str, str], dict] = {
+    **{("BioHash", data): {"activity": activity} for data, activity in ACTIVITY_USED.items()},
+    ("BioConvHash", "mnist"): {"channel_winners": CHANNEL_WINNERS_USED["mnist"]},
+    ("BioConvHash", "cifar10"): {
+        "kernel_sizes": (3, 4, 10),
+        "n_filters": 400,
+        "delta": (0.1, 0.2, 0.2),
+        "channel_winners": CHANNEL_WINNERS_USED["cifar10"],
+    },
+}
+
+
 def make_hasher(method: str, hash_length: int, seed: int, data: str) -> Hasher:
     """Return an unfitted hasher with the paper's settings for a data set."""
-    cls = METHODS[method]
-    given = {"activity": ACTIVITY_USED[data]} if cls is BioHash else {}
-    return cls(hash_length, seed=seed, **given)
+    return METHODS[method](hash_length, seed=seed, **_SETTINGS.get((method, data), {}))
 
 
 @lru_cache(maxsize=1)
@@ -71,24 +83,64 @@ class Hashed:
 
 def hash_task(hasher: Hasher, task: Task, amend: Callable[[Hasher], None] = lambda hasher: None) -> Hashed:
     """Return the hasher fitted to a task, and amended if so wished, with the codes of queries and database."""
+    if isinstance(hasher, BioConvHash):
+        return hash_images(hasher, task)
     start = time.perf_counter()
     hasher.fit(task.train)
     amend(hasher)
     fitted = time.perf_counter()
     queries, database = hasher.encode(task.queries), hasher.encode(task.database)
-    done = time.perf_counter()
+    took = {"seconds_fit": fitted - start, "seconds_encode": time.perf_counter() - fitted}
+    return Hashed(hasher, queries, database, _facts(hasher, database, task, took))
+
+
+def hash_images(hasher: BioConvHash, task: Task) -> Hashed:
+    """Return the same for a task on images; what comes before the layer is kept for the next hash length."""
+    before = {name: value for name, value in hasher.get_params().items() if name not in _OF_THE_LAYER}
+    convolved, queries, database, took = _convolve(task, **before)
+    vars(hasher).update({name: value for name, value in vars(convolved).items() if name.endswith("_")})
+    start = time.perf_counter()
+    hasher.fit_layer(database)
+    fitted = time.perf_counter()
+    codes = hasher.encode_levels(queries), hasher.encode_levels(database)
+    took = {"seconds_fit": fitted - start, "seconds_encode": time.perf_counter() - fitted} | took
+    norms = torch.cat([hasher.filters(size).norm(dim=1) for size in hasher.kernel_sizes])
+    facts = {"filter_norms": [round(norm.item(), 3) for norm in (norms.median(), norms.max())]}
+    return Hashed(hasher, *codes, facts | _facts(hasher, codes[1], task, took))
+
+
+_OF_THE_LAYER = {"hash_length", "activity", "learning_rate", "max_epochs", "norm_tol"}
+
+
+@lru_cache(maxsize=1)
+def _convolve(task: Task, **params: object) -> tuple[BioConvHash, torch.Tensor, torch.Tensor, dict]:
+    """Return the hasher with its filters, the features of queries and database, and the seconds of both stages."""
+    queries, database = (X.reshape(-1, *task.image_shape) for X in (task.queries, task.database))
+    start = time.perf_counter()
+    hasher = BioConvHash(**params).fit_filters(database)
+    learned = time.perf_counter()
+    levels = hasher.levels(queries), hasher.levels(database)
+    return hasher, *levels, {"seconds_filters": learned - start, "seconds_features": time.perf_counter() - learned}
+
+
+def _facts(hasher: Hasher, database: Codes, task: Task, took: dict[str, float]) -> dict:
+    """Return what a record says of a fitted hasher."""
     facts = {
         "params": hasher.get_params(),
         "device": str(hasher.mean_.device),
         "n_units": database.n_units,
         "bits_per_item": database.bits_per_item,
-        "seconds_fit": round(fitted - start, 3),
-        "seconds_encode": round(done - fitted, 3),
         "data_sha256": task.sha256,
     }
     if norms := getattr(hasher, "mean_norms_", None):
         facts |= {"epochs": len(norms), "mean_norm": round(norms[-1], 4)}
-    return Hashed(hasher, queries, database, facts)
+    return facts | {stage: round(seconds, 3) for stage, seconds in took.items()}
+
+
+@lru_cache(maxsize=1)
+def hashed(data: str, profile: str, method: str, hash_length: int, seed: int) -> Hashed:
+    """Return a method fitted to the task of a table; the last one is kept, so that a second table need not fit it."""
+    return hash_task(make_hasher(method, hash_length, seed, data), retrieval_task(data, profile, seed))
 
 
 def in_percent(value: float, best: float | None = None, worst: float | None = None) -> dict:
@@ -100,7 +152,7 @@ def in_percent(value: float, best: float | None = None, worst: float | None = No
 def class_retrieval(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
     """Return mAP where items of the query's class are relevant."""
     task = retrieval_task(exp.data, profile, cell.seed)
-    h = hash_task(make_hasher(*cell, exp.data), task)
+    h = hashed(exp.data, profile, *cell)
     scores = tie_bounds(h.queries, h.database, task.query_labels, task.database_labels, exp.at)
     return {cell.method: in_percent(*scores) | h.facts}
 
@@ -121,6 +173,36 @@ def activity_row(activity: float) -> str:
 def activity_of(row: str) -> float:
     """Return the activity that a row names."""
     return float(row.removeprefix("a=").removesuffix("%")) / 100
+
+
+def channel_inhibition(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return mAP of BioConvHash where the row names the channels that stay active at a position (k_CI)."""
+    task = retrieval_task(exp.data, profile, cell.seed)
+    hasher = make_hasher("BioConvHash", cell.hash_length, cell.seed, exp.data)
+    h = hash_task(hasher.set_params(channel_winners=int(cell.method)), task)
+    scores = tie_bounds(h.queries, h.database, task.query_labels, task.database_labels, exp.at)
+    return {cell.method: in_percent(*scores) | h.facts}
+
+
+def shadows(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return mAP with shadows on the queries, the database as it was; ``clean`` is mAP without them."""
+    task = retrieval_task(exp.data, profile, cell.seed)
+    h = hashed(exp.data, profile, *cell)
+    dark = shadow(task.queries.reshape(-1, *task.image_shape))
+    codes = h.hasher.encode(dark if isinstance(h.hasher, BioConvHash) else dark.reshape(len(dark), -1))
+    truth = task.query_labels, task.database_labels, exp.at
+    clean = mean_average_precision(h.queries, h.database, *truth)
+    return {
+        cell.method: in_percent(*tie_bounds(codes, h.database, *truth)) | {"clean": round(100 * clean, 4)} | h.facts
+    }
+
+
+def shadow(images: np.ndarray, strength: float = 0.3, area: float = 0.8) -> np.ndarray:
+    """Return the images, shape (n, c, h, w), with the lower part of each, ``area`` of its rows, times ``strength``."""
+    first = round((1 - area) * images.shape[2])
+    out = images.copy()
+    out[:, :, first:] *= strength
+    return out
 
 
 def smoothness(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:

@@ -17,6 +17,7 @@ COLORS = {
     "ITQ": "#56b4e9",
     "NaiveBioHash": "#8c564b",
     "BioHash": "#d55e00",
+    "BioConvHash": "#882255",
     "SOLHash": "#332288",
     "paper": "#b8860b",
 }

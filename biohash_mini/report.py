@@ -53,19 +53,19 @@ def cells(names: Iterable[str] = (), *, profile: str = "full", where: Path | Non
     entries = register(where)
     for exp in (EXPERIMENTS[name] for name in names or EXPERIMENTS):
         recorded = [r for r in results.read(exp.name, where) if r["profile"] == profile]
-        measurable = {row for cell in exp.cells() for row in exp.rows(cell.method)}
+        measurable = {(row, cell.hash_length) for cell in exp.cells() for row in exp.rows(cell.method)}
         for row in _rows(exp):
             for k in exp.hash_lengths:
                 found = [r for r in recorded if (r["method"], r["hash_length"]) == (row, k)]
                 paper = TABLES[exp.name].value(row, k) if exp.name in TABLES else None
-                if paper is None and row not in measurable:
+                if paper is None and (row, k) not in measurable:
                     continue  # neither we nor the paper have it
                 values = [r["value"] for r in found]
                 ours = _mean(values)
                 judged = verdict(paper, ours, exp.higher_is_better)
                 reason = _reason(entries.get("deviation", []), exp.name, row, k)
                 cost = _reason(entries.get("too_long", []), exp.name, row, k)
-                if row not in measurable:
+                if (row, k) not in measurable:
                     judged = "reported only"
                 elif ours is None and cost:
                     judged, reason = "too long", cost

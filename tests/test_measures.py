@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from biohash_mini import LSH, BioHash, average_precision
+from biohash_mini import LSH, BioConvHash, BioHash, average_precision
 from biohash_mini.choices import CHOICES, tie_orders
-from biohash_mini.datasets import Task, nearest
+from biohash_mini.datasets import Task, load, nearest
 from biohash_mini.experiments import EXPERIMENTS
 from biohash_mini.measures import (
     METHODS,
@@ -15,6 +15,7 @@ from biohash_mini.measures import (
     neighbour_purity,
     neighbour_task,
     pixel_truth,
+    shadow,
 )
 
 
@@ -83,3 +84,28 @@ def test_tie_orders_are_orders_inside_ties(task):
 def test_every_choice_names_parameters_that_exist(row):
     choice = CHOICES[row]
     make_hasher(choice.method, 2, 0, "mnist").set_params(**choice.params)
+
+
+def test_cells_that_a_table_skips_are_nowhere():
+    assert ("BioConvHash", 64) not in {cell[:2] for cell in EXPERIMENTS["mnist"].cells()}
+    assert "BioConvHash" not in {cell.method for cell in EXPERIMENTS["solhash"].cells()}
+
+
+def test_shadows_darken_the_lower_part():
+    images = np.ones((2, 3, 10, 10), np.float32)
+    dark = shadow(images, strength=0.3, area=0.8)
+    assert np.allclose(dark[:, :, :2], 1) and np.allclose(dark[:, :, 2:], 0.3) and images.min() == 1
+    assert np.array_equal(shadow(images, area=0), images)
+
+
+def test_hashing_images_in_stages_is_fitting_and_encoding():
+    mnist = load("mnist", "mini")
+    rows = np.arange(200)
+    images = Task(mnist.vectors(rows), mnist.vectors(rows[:20]), image_shape=mnist.image_shape)
+    params = {"activity": 0.1, "n_filters": 10, "channel_winners": 2, "n_patches": 400, "filter_epochs": 1}
+    h = hash_task(BioConvHash(2, **params, max_epochs=3), images)
+    plain = BioConvHash(2, **params, max_epochs=3).fit(images.database.reshape(-1, *mnist.image_shape))
+    assert plain.encode(images.queries.reshape(-1, *mnist.image_shape)) == h.queries
+    assert h.facts["seconds_filters"] > 0 and len(h.facts["filter_norms"]) == 2
+    again = hash_task(BioConvHash(3, **params, max_epochs=3), images)
+    assert again.facts["seconds_filters"] == h.facts["seconds_filters"]  # the filters are those of the first

@@ -2,9 +2,21 @@
 
 from .base import Hasher
 from .bio import BioHash, NaiveBioHash
+from .conv import BioConvHash
 from .fly import DenseFly, FlyHash
 from .lsh import LSH
 from .pca import ITQ, PCAHash
 from .spectral import SpectralHash
 
-__all__ = ["ITQ", "LSH", "BioHash", "DenseFly", "FlyHash", "Hasher", "NaiveBioHash", "PCAHash", "SpectralHash"]
+__all__ = [
+    "ITQ",
+    "LSH",
+    "BioConvHash",
+    "BioHash",
+    "DenseFly",
+    "FlyHash",
+    "Hasher",
+    "NaiveBioHash",
+    "PCAHash",
+    "SpectralHash",
+]
