@@ -53,7 +53,7 @@ class BioConvHash(Hasher):
     filter_learning_rate : float > 0
         First learning rate of the filters.
     learning_rate, max_epochs, batch_size, norm_tol : float, int, int, float
-        Schedule and stopping rule of the layer, as in :class:`~biohash_mini.BioHash`.
+        Schedule and stopping rule of the layer, as in :class:`~biohash_mini.hashers.BioHash`.
     center : bool
         Whether the mean of the training features is subtracted.
     seed : int
@@ -63,8 +63,8 @@ class BioConvHash(Hasher):
 
     Attributes
     ----------
-    filters_K_ : Tensor of shape (F, c·K²)
-        Filters of kernel size K, for each of ``kernel_sizes``.
+    filters_K_ : Tensor
+        Filters of kernel size K, shape (F, c·K²), for each of ``kernel_sizes``.
     scale_ : Tensor of shape (d,)
         The activation that one level of a stored feature stands for.
     weights_ : Tensor of shape (m, d)
