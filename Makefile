@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help env book test lint lab full clean distclean
+.PHONY: help env book test check lint lab full clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ book: $(STAMP) ## execute the notebooks on the embedded data and build the HTML 
 
 test: lint ## lint, then all tests, every notebook included
 	$(BIN)/python -m pytest
+
+check: book ## open every page of the built book in a browser
+	$(BIN)/python -m pytest -m book
 
 lint: $(STAMP) ## style of sources and notebooks
 	$(BIN)/ruff check .

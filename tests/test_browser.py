@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,51 +15,21 @@ import pytest
 pytest.importorskip("anywidget", reason="the widgets need the extra [book]")
 from biohash_mini.widgets import CircleExplorer, PlasticityPlayground
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no browser tests")
-CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 WIDGETS = pytest.mark.parametrize("widget", [CircleExplorer, PlasticityPlayground])
 SPACER = '<div style="height: 3000px"></div>'
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: no browser tests")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
 
 @pytest.fixture
-def show(browser, tmp_path):
-    """Open widgets on a page of their own from a file, all else blocked; afterwards check that it ran cleanly."""
-    complaints, contexts = [], []
+def show(open_file, tmp_path):
+    """Open widgets on a page of their own."""
 
-    def route(request):
-        complaints.append(f"asked for {request.request.url}")
-        request.abort()
-
-    def open_page(*widgets, before="", head="<html>", width=820, **options):
-        context = browser.new_context(viewport={"width": width, "height": 1000}, **options)
-        context.route(re.compile("^(?!file:|blob:|data:)"), route)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda line: line.type in ("error", "warning") and complaints.append(line.text))
+    def open_page(*widgets, before="", head="<html>", **options):
         file = tmp_path / "page.html"
         body = before + "".join(widget.html() for widget in widgets)
         file.write_text(f'<!doctype html>{head}<meta charset="utf-8"><body>{body}</body></html>', "utf-8")
-        page.goto(file.as_uri())
-        page.set_default_timeout(10_000)
-        return page
+        return open_file(file, **options)
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert not complaints
+    return open_page
 
 
 def until(condition, seconds=10):

@@ -1,0 +1,95 @@
+"""The built book in a real browser, from files and with the network closed. `make book` builds it first."""
+
+import re
+from functools import cache
+from html.parser import HTMLParser
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from book.build import BUILD
+
+HTML = BUILD / "html"
+PAGES = sorted(p for folder in ("book", "notebooks") for p in (HTML / folder).glob("*.html"))
+
+pytestmark = pytest.mark.book
+EVERY_PAGE = pytest.mark.parametrize("file", PAGES, ids=lambda path: path.stem)
+
+
+def test_there_is_a_book():
+    assert PAGES, "run make book first"
+
+
+@cache
+def parsed(file):
+    return Page(file)
+
+
+class Page(HTMLParser):
+    """What a page points to and what it shows."""
+
+    def __init__(self, file):
+        super().__init__()
+        self.links, self.ids, self.images = set(), set(), []
+        self.feed(file.read_text("utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.ids.add(attributes.get("id"))
+        self.links |= {attributes[name] for name in ("href", "src") if attributes.get(name)}
+        if tag == "img":
+            self.images.append(attributes)
+
+
+@EVERY_PAGE
+def test_links_inside_the_book_lead_somewhere(file):
+    broken = []
+    for link in parsed(file).links:
+        url = urlsplit(link)
+        if url.scheme or url.netloc:
+            continue
+        target = (file.parent / unquote(url.path)).resolve() if url.path else file
+        anchor = unquote(url.fragment) if target.suffix == ".html" else ""
+        if not target.exists() or (anchor and anchor not in parsed(target).ids):
+            broken.append(link)
+    assert not broken
+
+
+@EVERY_PAGE
+def test_every_figure_says_what_it_shows(file):
+    words = {image["src"]: image.get("alt") or "../_images" for image in parsed(file).images}
+    assert not [src for src, alt in words.items() if alt.startswith("../_images")]
+
+
+@EVERY_PAGE
+def test_the_page_opens_without_a_complaint_and_without_the_network(file, open_file):
+    page = open_file(file, width=1280)
+    page.wait_for_function("!window.MathJax || (MathJax.startup && MathJax.startup.promise)")
+    page.evaluate("window.MathJax?.startup?.promise")
+    assert page.locator("article h1").inner_text()
+    (BUILD / "screenshots").mkdir(exist_ok=True)
+    page.screenshot(path=BUILD / "screenshots" / f"{file.stem}.png", full_page=True)
+
+
+@EVERY_PAGE
+def test_a_phone_need_not_scroll_sideways(file, open_file):
+    page = open_file(file, width=360)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_the_circle_explorer_moves_in_its_chapter(open_file):
+    page = open_file(HTML / "notebooks" / "03_circle.html", width=1280)
+    widget = page.locator(".bh-circle")
+    widget.scroll_into_view_if_needed()
+    before = widget.locator(".bh-units").inner_html()
+    widget.get_by_label("units, m").fill("7")
+    assert widget.locator(".bh-units text").count() == 7
+    assert widget.locator(".bh-units").inner_html() != before
+
+
+def test_the_playground_steps_in_its_chapter(open_file):
+    page = open_file(HTML / "notebooks" / "02_learning_rule.html", width=1280)
+    widget = page.locator(".bh-playground")
+    widget.scroll_into_view_if_needed()
+    widget.get_by_role("button", name="Step").click()
+    assert re.search(r"step 1\b", widget.locator(".bh-verdict").inner_text())
