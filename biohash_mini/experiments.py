@@ -170,6 +170,7 @@ _DECLARED = (
         choices.measure,
         (2, 8),
         methods=tuple(choices.CHOICES),
+        once=frozenset((row, 8) for row in choices.CHOICES),
     ),
     Experiment(
         "readings-mnist",

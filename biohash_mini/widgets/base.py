@@ -42,7 +42,7 @@ def module(name: str) -> str:
 class Widget(anywidget.AnyWidget):
     """A widget that lives in JupyterLab, where Python follows its traits, and in a page without a kernel.
 
-    A subclass sets ``_esm`` to :func:`module` of its script, declares its synchronised traits, and draws
+    A subclass sets ``_esm`` to ``module()`` of its script, declares its synchronised traits, and draws
     :meth:`picture` for readers whose scripts are off. The script finds the traits in its ``model``; a model without
     ``send`` has no kernel behind it, and the script then computes for itself.
     """
