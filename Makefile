@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help env book test check lint lab full clean distclean
+.PHONY: help env book zip test check links lint lab full clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,11 +22,17 @@ $(STAMP): requirements.lock pyproject.toml
 book: $(STAMP) ## execute the notebooks on the embedded data and build the HTML book
 	$(BIN)/python book/build.py html
 
+zip: book ## the built book as one file that opens without a server
+	$(BIN)/python book/build.py zip
+
 test: lint ## lint, then all tests, every notebook included
 	$(BIN)/python -m pytest
 
 check: book ## open every page of the built book in a browser
 	$(BIN)/python -m pytest -m book
+
+links: $(STAMP) ## ask every outside link of the book whether it is alive (needs the network)
+	$(BIN)/python book/build.py links
 
 lint: $(STAMP) ## style of sources and notebooks
 	$(BIN)/ruff check .

@@ -2,6 +2,9 @@
 
 python book/build.py execute [NOTEBOOK ...]    run what is stale, into _build/executed
 python book/build.py html                      the same, then the book, into _build/html
+python book/build.py zip                       the built book as one file, into _build
+python book/build.py launch                    the tree that Colab and Binder open, into _build/launch
+python book/build.py links                     ask every outside link of the book whether it is alive
 
 An executed copy is fresh while the fingerprint beside it holds: the notebook, the package with its embedded data,
 the recorded results and the lock file. The tests use the same copies, so one run serves both.
@@ -15,6 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -24,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
 EXECUTED = BUILD / "executed"
 PROFILE = "mini"
+ARCHIVE = BUILD / "bio-inspired-hashing.zip"
 CELL_TIMEOUT = 300  # seconds; a chapter takes about a minute in all
 START_TIMEOUT = 120
 
@@ -79,9 +84,21 @@ def execute(notebook: Path) -> Path:
         start_timeout=START_TIMEOUT,
         extra_arguments=["--IPKernelApp.log_level=ERROR"],  # a kernel on this machine need not warn about encryption
     )
+    _sign(attempt)
     attempt.replace(target)
     (EXECUTED / f"{notebook.stem}.sha256").write_text(mark)
     return target
+
+
+def _sign(notebook: Path) -> None:
+    """Note in an executed notebook on what it ran, for the status page."""
+    import nbformat
+
+    from biohash_mini.results import provenance
+
+    page, host = nbformat.read(notebook, as_version=4), provenance("auto")
+    page.metadata["biohash"] = {name: host[name] for name in ("machine", "threads", "versions")}
+    nbformat.write(page, notebook)
 
 
 def _one_thread_each(several: bool) -> None:
@@ -100,44 +117,116 @@ def execute_all(chapters: Sequence[Path]) -> dict[Path, BaseException | None]:
         return dict.fromkeys(chapters) | {chapter: future.exception() for chapter, future in futures.items()}
 
 
-def assemble() -> Path:
-    """Return a source folder shaped like the repository, with executed notebooks in place of the bare ones."""
+def settings() -> dict:
+    """Return ``_config.yml``; on GitHub the repository is the one that builds. The site's address follows from it."""
+    import yaml
+
+    config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
+    if name := os.environ.get("GITHUB_REPOSITORY"):
+        config["repository"]["url"] = f"https://github.com/{name}"
+    owner, repository = config["repository"]["url"].rstrip("/").split("/")[-2:]
+    config["html"].setdefault("baseurl", f"https://{owner}.github.io/{repository}/")
+    return config
+
+
+def assemble(bare: bool = False) -> Path:
+    """Return a source folder shaped like the repository: executed notebooks (or the bare ones), generated parts."""
     import nbformat
+    import yaml
+
+    sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
+    from book import pages
 
     source = BUILD / "source"
     shutil.rmtree(source, ignore_errors=True)
-    shutil.copytree(ROOT / "book", source / "book", ignore=shutil.ignore_patterns("__pycache__", "build.py"))
-    for name in ("_config.yml", "_toc.yml"):
-        shutil.copy2(ROOT / name, source / name)
+    ours = shutil.ignore_patterns("__pycache__", "build.py", "pages.py")
+    shutil.copytree(ROOT / "book", source / "book", ignore=ours)
+    shutil.copy2(ROOT / "_toc.yml", source)
+    (source / "_config.yml").write_text(yaml.safe_dump(settings(), sort_keys=False, allow_unicode=True), "utf-8")
+    pages.write(source / "book" / "_generated", [EXECUTED / c.name for c in notebooks()], ROOT / "results")
     (source / "notebooks").mkdir()
     for chapter in notebooks():
-        page = nbformat.read(EXECUTED / chapter.name, as_version=4)
+        page = nbformat.read(chapter if bare else EXECUTED / chapter.name, as_version=4)
         page.cells = [c for c in page.cells if "injected-parameters" not in c.metadata.get("tags", [])]
         nbformat.write(page, source / "notebooks" / chapter.name)
     return source
 
 
+def _jupyter_book(source: Path, *options: str) -> None:
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", str(source), "--all", "--keep-going", *options]
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
 def html() -> Path:
     """Build the book with every warning an error, and return its first page."""
-    command = ["build", str(assemble()), "--path-output", str(ROOT), "--all", "-W", "--keep-going", "-n", "--quiet"]
-    subprocess.run([Path(sys.executable).with_name("jupyter-book"), *command], cwd=ROOT, check=True)
+    _jupyter_book(assemble(), "--path-output", str(ROOT), "-W", "-n", "--quiet")
     return BUILD / "html" / "index.html"
 
 
+def links() -> Path:
+    """Ask the network about every outside link, notebooks unexecuted, and return the list of answers."""
+    _jupyter_book(assemble(bare=True), "--path-output", str(BUILD / "links"), "--builder", "linkcheck", "--quiet")
+    return BUILD / "links" / "_build" / "html" / "output.txt"
+
+
+def archive() -> Path:
+    """Return the built book as one zip: unpack it anywhere and open index.html, no server and no network needed."""
+    site = BUILD / "html"
+    with zipfile.ZipFile(ARCHIVE, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as bundle:
+        for path in sorted(p for p in site.rglob("*") if p.is_file() and p.name not in (".buildinfo", "objects.inv")):
+            bundle.write(path, Path(ARCHIVE.stem) / path.relative_to(site))
+    return ARCHIVE
+
+
+_FETCH = """\
+# Colab starts empty: this fetches the package and the recorded results. Elsewhere it does nothing.
+import sys
+
+if "google.colab" in sys.modules:
+    !git clone --quiet --depth 1 --branch {branch} {url} book
+    %pip install --quiet "./book[notebooks]"
+    %cd book/notebooks"""
+
+
+def launch() -> Path:
+    """Return a copy of the tracked files whose chapters fetch the package when they are opened in Colab.
+
+    It is published as a branch of its own, the one the launch buttons name, so the chapters themselves stay free of it.
+    """
+    import nbformat
+
+    target, repository = BUILD / "launch", settings()["repository"]
+    shutil.rmtree(target, ignore_errors=True)
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in tracked.rstrip("\0").split("\0"):
+        if name.startswith(".github/"):  # a branch for readers runs no workflows
+            continue
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, target / name)
+    for chapter in (target / "notebooks").glob("*.ipynb"):
+        page = nbformat.read(chapter, as_version=4)
+        cell = nbformat.v4.new_code_cell(_FETCH.format(**repository), id="fetch", metadata={"tags": ["remove-cell"]})
+        page.cells.insert(0, cell)
+        nbformat.write(page, chapter)
+    return target
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Run one of the two commands and return the exit code."""
+    """Run one of the commands and return the exit code."""
     command, *names = arguments or ["html"]
-    if command not in ("execute", "html") or (command == "html" and names):
+    steps = {"execute": None, "html": html, "zip": archive, "launch": launch, "links": links}
+    if command not in steps or (names and command != "execute"):
         print(__doc__)
         return 2
-    failures = {c: e for c, e in execute_all([Path(n).resolve() for n in names] or notebooks()).items() if e}
-    for chapter, error in failures.items():
-        print(f"{chapter.name} failed; see {EXECUTED / chapter.stem}.failed.ipynb\n{error}", file=sys.stderr)
-    if failures:
-        return 1
-    if command == "html":
+    if command in ("execute", "html"):
+        failures = {c: e for c, e in execute_all([Path(n).resolve() for n in names] or notebooks()).items() if e}
+        for chapter, error in failures.items():
+            print(f"{chapter.name} failed; see {EXECUTED / chapter.stem}.failed.ipynb\n{error}", file=sys.stderr)
+        if failures:
+            return 1
+    if step := steps[command]:
         try:
-            print(f"The book is at {html()}")
+            print(f"The result of {command} is at {step()}")
         except subprocess.CalledProcessError as error:
             return error.returncode
     return 0

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from book.build import BUILD
+from book.build import BUILD, settings
 
 HTML = BUILD / "html"
 PAGES = sorted(p for folder in ("book", "notebooks") for p in (HTML / folder).glob("*.html"))
@@ -75,6 +75,36 @@ def test_the_page_opens_without_a_complaint_and_without_the_network(file, open_f
 def test_a_phone_need_not_scroll_sideways(file, open_file):
     page = open_file(file, width=360)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("file", [p for p in PAGES if p.parent.name == "notebooks"], ids=lambda path: path.stem)
+def test_a_chapter_can_be_opened_in_colab_and_binder(file):
+    repository = settings()["repository"]
+    where = repository["url"].removeprefix("https://github.com/"), repository["branch"]
+    links = {unquote(link) for link in parsed(file).links}
+    chapter = f"notebooks/{file.stem}.ipynb"
+    assert "https://colab.research.google.com/github/{}/blob/{}/{}".format(*where, chapter) in links
+    assert "https://mybinder.org/v2/gh/{}/{}?urlpath=lab/tree/{}".format(*where, chapter) in links
+
+
+@EVERY_PAGE
+def test_a_shared_link_shows_a_card(file):
+    tags = dict(re.findall(r'<meta property="(og:\w+)" content="([^"]+)"', file.read_text("utf-8")))
+    assert {"og:title", "og:description", "og:url", "og:image"} <= set(tags)
+    assert (HTML / "_static" / tags["og:image"].rsplit("/", 1)[1]).exists()
+
+
+def test_the_cover_moves(open_file):
+    widget = open_file(HTML / "book" / "intro.html", width=1280).locator(".bh-circle")
+    assert widget.bounding_box()["y"] < 300  # above the fold
+    widget.get_by_label("units, m").fill("7")
+    assert widget.locator(".bh-units text").count() == 7
+
+
+def test_wide_tables_of_the_report_scroll_in_their_frame(open_file):
+    page = open_file(HTML / "book" / "report.html", width=360)
+    frame = page.locator(".report-scroll").nth(1)
+    assert frame.evaluate("e => e.scrollWidth > e.clientWidth && e.clientWidth < 360")
 
 
 def test_the_circle_explorer_moves_in_its_chapter(open_file):
