@@ -24,7 +24,10 @@ class BioConvHash(Hasher):
               \text{ if among the } k_{\mathrm{CI}} \text{ largest of position } s, \text{ else } 0, \qquad
               y = \mathrm{BioHash}\bigl(\mathrm{maxpool}(a)\bigr)
 
-    It takes images of shape (n, c, h, w). An image is stored as one byte per feature while the layer learns.
+    It takes images of shape (n, c, h, w). An image is stored as one byte per feature while the layer learns. Filters
+    and layer learn with ``reduction="mean"`` of :func:`~biohash_mini.plasticity.step_`, which gets there in a tenth of
+    the passes that the other reduction needs; learning rates are those for inputs of unit length, so that they do not
+    depend on the size of an image.
 
     Parameters
     ----------
@@ -52,7 +55,9 @@ class BioConvHash(Hasher):
         Passes over them, while the learning rate falls linearly to zero.
     filter_learning_rate : float > 0
         First learning rate of the filters.
-    learning_rate, max_epochs, batch_size, norm_tol : float, int, int, float
+    learning_rate : float > 0
+        First learning rate of the layer, divided by the mean norm of the features.
+    max_epochs, batch_size, norm_tol : int, int, float
         Schedule and stopping rule of the layer, as in :class:`~biohash_mini.hashers.BioHash`.
     center : bool
         Whether the mean of the training features is subtracted.
@@ -91,10 +96,10 @@ class BioConvHash(Hasher):
         stride: int = 2,
         normalize: bool = True,
         n_patches: int = 400_000,
-        filter_epochs: int = 25,
-        filter_learning_rate: float = 1e-3,
-        learning_rate: float = 2e-2,
-        max_epochs: int = 100,
+        filter_epochs: int = 5,
+        filter_learning_rate: float = 0.1,
+        learning_rate: float = 0.2,
+        max_epochs: int = 20,
         batch_size: int = 100,
         norm_tol: float = 1.06,
         center: bool = True,
@@ -150,6 +155,7 @@ class BioConvHash(Hasher):
                 filters,
                 anti_rank=self.anti_rank,
                 delta=delta,
+                reduction="mean",
                 learning_rate=self.filter_learning_rate,
                 max_epochs=self.filter_epochs,
                 batch_size=self.batch_size,
@@ -170,8 +176,17 @@ class BioConvHash(Hasher):
         features = Features(levels, self.scale_, None if self.center else torch.zeros_like(self.scale_))
         rng = torch.Generator().manual_seed(self.seed)
         weights = torch.randn(self.n_units, len(self.scale_), generator=rng).to(levels.device)
-        schedule = {"learning_rate": self.learning_rate, "max_epochs": self.max_epochs, "norm_tol": self.norm_tol}
-        history = train(features, weights, **schedule, batch_size=self.batch_size, rng=rng)
+        length = torch.linalg.vector_norm(features[: self.batch_size], dim=1).mean().item()
+        history = train(
+            features,
+            weights,
+            reduction="mean",
+            learning_rate=self.learning_rate / length,
+            max_epochs=self.max_epochs,
+            batch_size=self.batch_size,
+            norm_tol=self.norm_tol,
+            rng=rng,
+        )
         self.weights_, self.mean_, self.n_features_in_ = weights, features.mean, int(np.prod(self.image_shape_))
         self.mean_norms_ = [epoch.mean_norm for epoch in history]
         return self
