@@ -193,7 +193,7 @@ EXPERIMENTS: dict[str, Experiment] = {e.name: e for e in _DECLARED}
 
 
 def run(
-    name: str,
+    names: str | Iterable[str],
     profile: str = "mini",
     *,
     methods: Iterable[str] = (),
@@ -201,32 +201,38 @@ def run(
     seeds: Iterable[int] = (),
     where: Path | None = None,
 ) -> int:
-    """Measure the cells of an experiment that are not recorded yet, record each at once, and return how many.
+    """Measure the cells of experiments that are not recorded yet, record each at once, and return how many.
 
-    ``methods``, ``hash_lengths`` and ``seeds`` choose among the cells; empty means all.
+    ``methods``, ``hash_lengths`` and ``seeds`` choose among the cells; empty means all. Cells of several experiments
+    that need the same fitted hasher follow one another, so that it is fitted once.
     """
-    exp = EXPERIMENTS[name]
+    wanted = tuple(map(set, (methods, hash_lengths, seeds)))
     chosen = [
-        cell
+        (exp, cell)
+        for exp in map(EXPERIMENTS.__getitem__, [names] if isinstance(names, str) else names)
         for cell in exp.cells()
-        if all(
-            not wanted or has in set(wanted) for wanted, has in zip((methods, hash_lengths, seeds), cell, strict=True)
-        )
+        if all(not these or has in these for these, has in zip(wanted, cell, strict=True))
     ]
+    rank = {method: i for i, method in enumerate(dict.fromkeys(cell.method for _, cell in chosen))}
+    chosen.sort(key=lambda pair: (pair[1].seed, pair[1].hash_length, rank[pair[1].method]))
     measured = 0
-    with tqdm(chosen, desc=f"{name} ({profile})", unit="cell") as bar:
-        for cell in bar:
-            bar.set_postfix_str(f"{cell.method} k={cell.hash_length} seed={cell.seed}")
-            done = {results.key_of(r) for r in results.read(name, where)}  # read anew: another run may be at work
-            wanted = {(profile, row, cell.hash_length, cell.seed) for row in exp.rows(cell.method)}
-            if wanted <= done:
-                continue
-            results.reset_peak_memory()
-            start = time.perf_counter()
-            for row, values in exp.measure(exp, cell, profile).items():
-                key = {"experiment": name, "profile": profile, "method": row}
-                record = key | {"hash_length": cell.hash_length, "seed": cell.seed} | values
-                record |= {"seconds": round(time.perf_counter() - start, 3), "peak_memory_mb": results.peak_memory()}
-                results.append(name, record | results.provenance(values["device"]), where)
-            measured += 1
+    with tqdm(chosen, desc=f"{profile} profile", unit="cell") as bar:
+        for exp, cell in bar:
+            bar.set_postfix_str(f"{exp.name} {cell.method} k={cell.hash_length} seed={cell.seed}")
+            measured += _record(exp, cell, profile, where)
     return measured
+
+
+def _record(exp: Experiment, cell: Cell, profile: str, where: Path | None) -> bool:
+    """Measure and record a cell unless it is recorded already; return whether it was not."""
+    done = {results.key_of(r) for r in results.read(exp.name, where)}  # read anew: another run may be at work
+    if {(profile, row, cell.hash_length, cell.seed) for row in exp.rows(cell.method)} <= done:
+        return False
+    results.reset_peak_memory()
+    start = time.perf_counter()
+    for row, values in exp.measure(exp, cell, profile).items():
+        key = {"experiment": exp.name, "profile": profile, "method": row}
+        record = key | {"hash_length": cell.hash_length, "seed": cell.seed} | values
+        record |= {"seconds": round(time.perf_counter() - start, 3), "peak_memory_mb": results.peak_memory()}
+        results.append(exp.name, record | results.provenance(values["device"]), where)
+    return True

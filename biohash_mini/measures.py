@@ -138,9 +138,13 @@ def _facts(hasher: Hasher, database: Codes, task: Task, took: dict[str, float]) 
 
 
 @lru_cache(maxsize=1)
-def hashed(data: str, profile: str, method: str, hash_length: int, seed: int) -> Hashed:
-    """Return a method fitted to the task of a table; the last one is kept, so that a second table need not fit it."""
-    return hash_task(make_hasher(method, hash_length, seed, data), retrieval_task(data, profile, seed))
+def hashed(data: str, profile: str, method: str, hash_length: int, seed: int, **changes: object) -> Hashed:
+    """Return a method fitted to the task of a table; the last one is kept, so that a second table need not fit it.
+
+    ``changes`` are parameters that differ from the paper's settings.
+    """
+    hasher = make_hasher(method, hash_length, seed, data).set_params(**changes)
+    return hash_task(hasher, retrieval_task(data, profile, seed))
 
 
 def in_percent(value: float, best: float | None = None, worst: float | None = None) -> dict:
@@ -178,8 +182,9 @@ def activity_of(row: str) -> float:
 def channel_inhibition(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
     """Return mAP of BioConvHash where the row names the channels that stay active at a position (k_CI)."""
     task = retrieval_task(exp.data, profile, cell.seed)
-    hasher = make_hasher("BioConvHash", cell.hash_length, cell.seed, exp.data)
-    h = hash_task(hasher.set_params(channel_winners=int(cell.method)), task)
+    winners = int(cell.method)
+    changes = {} if winners == CHANNEL_WINNERS_USED[exp.data] else {"channel_winners": winners}
+    h = hashed(exp.data, profile, "BioConvHash", cell.hash_length, cell.seed, **changes)
     scores = tie_bounds(h.queries, h.database, task.query_labels, task.database_labels, exp.at)
     return {cell.method: in_percent(*scores) | h.facts}
 
