@@ -26,8 +26,8 @@ class BioConvHash(Hasher):
 
     It takes images of shape (n, c, h, w). An image is stored as one byte per feature while the layer learns. Filters
     and layer learn with ``reduction="mean"`` of :func:`~biohash_mini.plasticity.step_`, which gets there in a tenth of
-    the passes that the other reduction needs; learning rates are those for inputs of unit length, so that they do not
-    depend on the size of an image.
+    the passes that the other reduction needs. Learning rates are meant for inputs of unit length: they are divided by
+    the mean norm of patches or features, so that they suit images of any size.
 
     Parameters
     ----------
@@ -53,10 +53,8 @@ class BioConvHash(Hasher):
         Random patches that the filters of a size learn from.
     filter_epochs : int >= 1
         Passes over them, while the learning rate falls linearly to zero.
-    filter_learning_rate : float > 0
-        First learning rate of the filters.
-    learning_rate : float > 0
-        First learning rate of the layer, divided by the mean norm of the features.
+    filter_learning_rate, learning_rate : float > 0
+        First learning rates of filters and layer.
     max_epochs, batch_size, norm_tol : int, int, float
         Schedule and stopping rule of the layer, as in :class:`~biohash_mini.hashers.BioHash`.
     center : bool
@@ -156,7 +154,7 @@ class BioConvHash(Hasher):
                 anti_rank=self.anti_rank,
                 delta=delta,
                 reduction="mean",
-                learning_rate=self.filter_learning_rate,
+                learning_rate=self.filter_learning_rate / _mean_norm(patches),
                 max_epochs=self.filter_epochs,
                 batch_size=self.batch_size,
                 norm_tol=0.0,
@@ -176,12 +174,11 @@ class BioConvHash(Hasher):
         features = Features(levels, self.scale_, None if self.center else torch.zeros_like(self.scale_))
         rng = torch.Generator().manual_seed(self.seed)
         weights = torch.randn(self.n_units, len(self.scale_), generator=rng).to(levels.device)
-        length = torch.linalg.vector_norm(features[: self.batch_size], dim=1).mean().item()
         history = train(
             features,
             weights,
             reduction="mean",
-            learning_rate=self.learning_rate / length,
+            learning_rate=self.learning_rate / _mean_norm(features),
             max_epochs=self.max_epochs,
             batch_size=self.batch_size,
             norm_tol=self.norm_tol,
@@ -273,3 +270,8 @@ class BioConvHash(Hasher):
             np.isscalar(self.delta) or len(self.delta) == len(self.kernel_sizes),
             f"delta must be one number or one for each of {len(self.kernel_sizes)} kernel sizes",
         )
+
+
+def _mean_norm(X: Tensor | Features) -> float:
+    """Return the mean Euclidean norm of the first rows."""
+    return torch.linalg.vector_norm(X[:100], dim=1).mean().item()
