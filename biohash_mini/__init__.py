@@ -1,7 +1,20 @@
 """Bio-inspired hashing for similarity search: learn sparse codes, search them exactly, measure them honestly."""
 
 from .codes import Codes, DenseCodes, SparseCodes
-from .hashers import ITQ, LSH, BioConvHash, BioHash, DenseFly, FlyHash, Hasher, NaiveBioHash, PCAHash, SpectralHash
+from .hashers import (
+    ITQ,
+    LSH,
+    BioConvHash,
+    BioHash,
+    DenseFly,
+    FlyHash,
+    GreedyHash,
+    Hasher,
+    NaiveBioHash,
+    PCAHash,
+    SOLHash,
+    SpectralHash,
+)
 from .metrics import average_precision, mean_average_precision
 from .search import HammingIndex
 
@@ -16,10 +29,12 @@ __all__ = [
     "DenseCodes",
     "DenseFly",
     "FlyHash",
+    "GreedyHash",
     "HammingIndex",
     "Hasher",
     "NaiveBioHash",
     "PCAHash",
+    "SOLHash",
     "SparseCodes",
     "SpectralHash",
     "average_precision",

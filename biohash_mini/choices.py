@@ -17,7 +17,7 @@ from .metrics import average_precision, mean_average_precision, tie_bounds
 from .plasticity import row_norms
 
 if TYPE_CHECKING:
-    from .experiments import Experiment
+    from .tables import Experiment
 
 
 @dataclass(frozen=True)

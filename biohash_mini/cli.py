@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import __version__, datasets, experiments, report
+from . import __version__, datasets, experiments, features, report
 from .codes import Codes
 from .hashers import Hasher
 from .measures import METHODS
@@ -18,6 +18,7 @@ from .search import HammingIndex
 _EXAMPLES = """
 examples:
   biohash data fetch mnist
+  biohash features alexnet --layer pooled
   biohash hash vectors.npy --hash-length 16 --activity 0.05 --model model.safetensors --codes codes.safetensors
   biohash search queries.npy --model model.safetensors --codes codes.safetensors --top 10 > neighbours.csv
   biohash run mnist --profile full --methods BioHash LSH --hash-lengths 2 4
@@ -34,7 +35,7 @@ def _vectors(path: Path) -> np.ndarray:
 
 
 def _data(args: argparse.Namespace) -> None:
-    for name in args.names or [n for n in datasets.NAMES if n != "glove-100d"]:
+    for name in args.names or [n for n in datasets.NAMES if n not in ("glove-100d", *datasets.FEATURES)]:
         if args.action == "fetch":
             print(datasets.fetch(name))
         elif args.action == "verify":
@@ -42,7 +43,12 @@ def _data(args: argparse.Namespace) -> None:
         elif path := datasets.data_path(name):
             print(path)
         else:
-            raise FileNotFoundError(f"{name} is not on this machine: biohash data fetch {name}")
+            datasets.find(name)  # says how to get it
+
+
+def _features(args: argparse.Namespace) -> None:
+    options = {"side": args.side, "batch_size": args.batch_size, "device": args.device}
+    print(features.extract_cifar10(args.network, args.layer, args.output, profile=args.profile, **options))
 
 
 def _hash(args: argparse.Namespace) -> None:
@@ -106,6 +112,17 @@ def build_parser() -> argparse.ArgumentParser:
     sub = command("data", _data, "fetch, verify or locate the data sets", "biohash data fetch mnist cifar10")
     sub.add_argument("action", choices=("fetch", "verify", "path"))
     sub.add_argument("names", nargs="*", choices=[*datasets.NAMES, []], metavar="NAME", help=", ".join(datasets.NAMES))
+
+    about = "compute features of CIFAR-10's images with a network trained on ImageNet; goes on where it was stopped"
+    sub = command("features", _features, about, "biohash features alexnet --layer pooled")
+    sub.add_argument("network", choices=features.NETWORKS)
+    words = "fc7 (4,096 values; canonical weights), pool5 (the last map, flattened) or pooled (its mean; the default)"
+    sub.add_argument("--layer", choices=features.LAYERS, default="pooled", help=words)
+    sub.add_argument("--side", type=int, default=224, help="pixels of the square that the network sees (default: 224)")
+    sub.add_argument("--batch-size", type=int, default=50)
+    sub.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+    sub.add_argument("--profile", choices=("mini", "full"), default="full", help="embedded sample or whole data")
+    sub.add_argument("--output", type=Path, help="file to write (default: in the cache, where the experiments look)")
 
     example = "biohash hash x.npy --hash-length 16 --model m.safetensors --codes c.safetensors"
     sub = command("hash", _hash, "fit a method to the rows of an .npy file, write the model and their codes", example)

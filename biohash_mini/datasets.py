@@ -10,10 +10,22 @@ import faiss
 import numpy as np
 
 from .data import FOLDER, read_sample
-from .data.sources import SPECS, data_path, decode_words, fetch, known, read_full, verify
-from .storage import digest
+from .data.sources import SPECS, data_path, decode_words, fetch, find, known, read_full, verify
+from .storage import digest, load_arrays
 
-__all__ = ["NAMES", "PROFILES", "Dataset", "Task", "data_path", "fetch", "load", "nearest", "verify"]
+__all__ = [
+    "FEATURES",
+    "NAMES",
+    "PROFILES",
+    "Dataset",
+    "Task",
+    "data_path",
+    "fetch",
+    "find",
+    "load",
+    "nearest",
+    "verify",
+]
 
 NAMES = tuple(SPECS)
 PROFILES = ("mini", "full")
@@ -23,6 +35,8 @@ QUERIES_PER_CLASS = {
     ("mnist", "mini"): 100,
     ("cifar10", "mini"): 50,
 }
+SAMPLE_LAYER = "alexnet pooled, 224 px"  # of the embedded features
+FEATURES = tuple(name for name, spec in SPECS.items() if not spec.sha256)  # of CIFAR-10's images, row by row
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +108,8 @@ class Dataset:
     labels : uint8 array of shape (n,), or None
     words : str array of shape (n,), or None
     image_shape : (channels, height, width) or None
+    layer : str
+        What the rows of features are, such as "alexnet pooled, 224 px"; empty for other data.
     """
 
     name: str
@@ -103,6 +119,7 @@ class Dataset:
     labels: np.ndarray | None = field(default=None, repr=False)
     words: np.ndarray | None = field(default=None, repr=False)
     image_shape: tuple[int, int, int] | None = None
+    layer: str = ""
 
     def __len__(self) -> int:
         return len(self.X)
@@ -124,7 +141,8 @@ class Dataset:
             raise ValueError(f"{self.name} has no labels; use word_task, whose truth is the nearest neighbours")
         per_class = queries_per_class
         if per_class is None:
-            per_class = QUERIES_PER_CLASS.get((self.name, self.profile), 100)
+            images = "cifar10" if self.name in FEATURES else self.name
+            per_class = QUERIES_PER_CLASS.get((images, self.profile), 100)
         queries = sample_per_class(self.labels, per_class, seed)
         return self._task(np.delete(np.arange(len(self)), queries), queries)
 
@@ -161,22 +179,28 @@ def load(name: str, profile: str = "mini") -> Dataset:
 
     Parameters
     ----------
-    name : {"mnist", "cifar10", "glove", "glove-100d"}
-        ``glove`` has the 300 dimensions of the paper; its mini sample, and ``glove-100d``, have 100.
+    name : {"mnist", "cifar10", "glove", "glove-100d", "cifar10-vgg16", "cifar10-vgg16bn", "cifar10-alexnet"}
+        ``glove`` has the 300 dimensions of the paper; its mini sample, and ``glove-100d``, have 100. The last three
+        are features of CIFAR-10's images in their order: fc7 if it was extracted, else the pooled convolutions. They
+        share a mini sample, AlexNet's.
     profile : {"mini", "full"}
         The embedded sample, or everything; the latter may take a download the first time.
     """
     spec = known(name)
     if profile not in PROFILES:
         raise ValueError(f"unknown profile {profile!r}; choose one of {', '.join(PROFILES)}")
-    if profile == "full":
+    layer = SAMPLE_LAYER if name in FEATURES else ""
+    if profile == "full" and name in FEATURES:
+        arrays, about = load_arrays(find(name))
+        sha256, layer = digest(arrays), "{network} {layer}, {side} px".format(**about)
+    elif profile == "full":
         arrays, sha256 = read_full(name), spec.sha256
     else:
         arrays, sha256 = read_sample(FOLDER / spec.sample), spec.sample_sha256
         if digest(arrays) != sha256:
             raise ValueError(f"the embedded sample {spec.sample} is damaged: reinstall the package")
     words = decode_words(arrays["words"]) if "words" in arrays else None
-    return Dataset(name, profile, arrays["X"], sha256, arrays.get("labels"), words, spec.image_shape)
+    return Dataset(name, profile, arrays["X"], sha256, arrays.get("labels"), words, spec.image_shape, layer)
 
 
 def sample_per_class(labels: np.ndarray, count: int, seed: int) -> np.ndarray:

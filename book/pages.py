@@ -1,4 +1,4 @@
-"""The parts of the book that are written at build time: the report, the status of the chapters, the cover's widget.
+"""The parts of the book that are written at build time: the report, the status of the chapters, two widgets.
 
 Each function returns text; :func:`write` puts it where the hand-written pages of ``book/`` include it from.
 """
@@ -44,7 +44,7 @@ CHAPTERS = {  # the chapter that shows an experiment
 
 def write(folder: Path, executed: Sequence[Path], where: Path) -> None:
     """Write every generated part into a folder, from these executed notebooks and the results in ``where``."""
-    from biohash_mini.widgets import CircleExplorer
+    from biohash_mini.widgets import CircleExplorer, ResultsExplorer
 
     folder.mkdir(parents=True, exist_ok=True)
     cells = every_cell(where)
@@ -54,6 +54,7 @@ def write(folder: Path, executed: Sequence[Path], where: Path) -> None:
         "tables.md": tables_page(cells, [path.stem for path in executed], where),
         "status.md": status_page(executed),
         "cover.html": cover.html(),
+        "explorer.html": ResultsExplorer(cell for found in cells.values() for cell in found).html(),
     }
     for name, text in parts.items():
         (folder / name).write_text(text, "utf-8")

@@ -5,6 +5,7 @@ from biohash_mini import LSH, BioConvHash, BioHash, average_precision
 from biohash_mini.choices import CHOICES, tie_orders
 from biohash_mini.datasets import Task, load, nearest
 from biohash_mini.experiments import EXPERIMENTS
+from biohash_mini.images import shadow
 from biohash_mini.measures import (
     METHODS,
     activity_of,
@@ -15,7 +16,6 @@ from biohash_mini.measures import (
     neighbour_purity,
     neighbour_task,
     pixel_truth,
-    shadow,
 )
 
 

@@ -29,6 +29,7 @@ from ..storage import digest, load_arrays, save_arrays
 from . import COLOUR, Arrays
 
 N_WORDS = 50_000  # the paper's vocabulary: the most frequent words
+FEATURE_LAYERS = ["-fc7", "-pooled"]  # ends of the names of files of features, best first
 HEAD = 1 << 28  # bytes read of a raw file: more than any of them needs, and a bound on what a bad archive unpacks to
 log = logging.getLogger(__name__)
 
@@ -82,11 +83,11 @@ def decode_wink(text: bytes) -> Arrays:
 class Spec:
     """What is known of a data set: its raw files, how they decode, and the SHA-256 that the arrays must have."""
 
-    sha256: str
     sample: str  # the embedded file
     sample_sha256: str
-    members: tuple[str, ...]  # raw files, in the order in which a decoder takes them
-    decoders: tuple[Callable[..., Arrays], ...]
+    sha256: str = ""  # none for features: their last digits depend on the machine, and their file has its own checksum
+    members: tuple[str, ...] = ()  # raw files, in the order in which a decoder takes them
+    decoders: tuple[Callable[..., Arrays], ...] = ()
     urls: Mapping[str, str] = field(default_factory=dict)  # canonical archives and their published checksums
     package: str = ""  # name and version of a registry package with the same raw files
     megabytes: int = 0  # size of that package
@@ -98,6 +99,7 @@ _WORD_SAMPLE = {
     "sample": "glove.npz",
     "sample_sha256": "50898ed59a2083cfd5e27706ea65e1d543c923820bc7b461a906123d1379b77d",
 }
+_FEATURE_SAMPLE = "cadaeee8410de1ecd2258675299fb02e4f8517dc47484996d87d1e61460a418d"
 SPECS = {
     "mnist": Spec(
         sha256="b754e538160699182a8e50a186977a6ae2c3eac5449cfb351d52f677c8e2d81f",
@@ -152,6 +154,10 @@ SPECS = {
         megabytes=118,
         **_WORD_SAMPLE,
     ),
+    **{
+        f"cifar10-{network}": Spec(sample="cifar10-alexnet.npz", sample_sha256=_FEATURE_SAMPLE)
+        for network in ("vgg16", "vgg16bn", "alexnet")
+    },
 }
 
 
@@ -169,17 +175,26 @@ def cache_path(name: str) -> Path:
 
 def local_paths(name: str) -> list[Path]:
     """Return the files that may hold the decoded data set, best first, whether they exist or not."""
-    paths = [cache_path(name)]
-    if folder := os.environ.get("BIOHASH_DATA"):
-        names = [f"{name}.safetensors"] + ["glove6B_300d_top50k_f16.npz"] * (name == "glove")
-        paths = [Path(folder) / file for file in names] + paths
-    return paths
+    layers = [""] if known(name).sha256 else FEATURE_LAYERS
+    cached = [cache_path(f"{name}{layer}") for layer in layers]
+    if not (folder := os.environ.get("BIOHASH_DATA")):
+        return cached
+    given = [path.name for path in cached] + ["glove6B_300d_top50k_f16.npz"] * (name == "glove")
+    return [Path(folder) / file for file in given] + cached
 
 
 def data_path(name: str) -> Path | None:
     """Return the file that holds the full data set on this machine, or None; its content is not checked."""
     known(name)
     return next((path for path in local_paths(name) if path.is_file()), None)
+
+
+def find(name: str) -> Path:
+    """Return the file that holds the full data set on this machine; FileNotFoundError names the command to get it."""
+    if path := data_path(name):
+        return path
+    command = f"data fetch {name}" if SPECS[name].sha256 else f"features {name.removeprefix('cifar10-')}"
+    raise FileNotFoundError(f"{name} is not on this machine; `biohash {command}` obtains it")
 
 
 def read_local(path: Path) -> Arrays:
@@ -264,6 +279,8 @@ def obtain(name: str) -> tuple[Arrays, str]:
 
 def fetch(name: str) -> Path:
     """Return the cached file of the full data set, obtained anew if it is missing or not intact."""
+    if not known(name).sha256:
+        return find(name)
     arrays, label = obtain(name)
     if label != str(path := cache_path(name)):
         save_arrays(path, arrays, name=name, source=label)
@@ -283,8 +300,7 @@ def read_full(name: str) -> Arrays:
 
 def verify(name: str) -> str:
     """Return the SHA-256 of the full data set on this machine; an error if it is absent or not what it should be."""
-    if not (path := data_path(name)):
-        raise FileNotFoundError(f"{name} is not on this machine; `biohash data fetch {name}` obtains it")
-    if (sha := digest(read_local(path))) != SPECS[name].sha256:
+    path = find(name)
+    if (sha := digest(read_local(path))) != (SPECS[name].sha256 or sha):
         raise ValueError(f"{path} has the checksum {sha} instead of {SPECS[name].sha256}")
     return sha

@@ -4,6 +4,8 @@ from .base import Hasher
 from .bio import BioHash, NaiveBioHash
 from .conv import BioConvHash
 from .fly import DenseFly, FlyHash
+from .greedy import GreedyHash
+from .lifting import SOLHash
 from .lsh import LSH
 from .pca import ITQ, PCAHash
 from .spectral import SpectralHash
@@ -15,8 +17,10 @@ __all__ = [
     "BioHash",
     "DenseFly",
     "FlyHash",
+    "GreedyHash",
     "Hasher",
     "NaiveBioHash",
     "PCAHash",
+    "SOLHash",
     "SpectralHash",
 ]

@@ -2,6 +2,18 @@
 
 from .base import Widget
 from .circle import CircleExplorer
+from .explorer import ResultsExplorer
 from .playground import PlasticityPlayground
+from .retrieval import RetrievalExplorer
+from .shadow import ShadowPlayground
+from .tsne import TsneExplorer
 
-__all__ = ["CircleExplorer", "PlasticityPlayground", "Widget"]
+__all__ = [
+    "CircleExplorer",
+    "PlasticityPlayground",
+    "ResultsExplorer",
+    "RetrievalExplorer",
+    "ShadowPlayground",
+    "TsneExplorer",
+    "Widget",
+]

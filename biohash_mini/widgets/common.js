@@ -115,3 +115,19 @@ export function clock(el, tick) {
     dispose: () => (observer.disconnect(), cancelAnimationFrame(frame)),
   };
 }
+
+/** The bytes of a base64 text. */
+export const unpack = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+
+/** Images in rows on one sheet, a data URI: stamp(i, attributes) is an element that shows the i-th. */
+export function stamps(uri, count, columns) {
+  const [head, body] = uri.split(",");
+  const url = URL.createObjectURL(new Blob([unpack(body)], { type: head.slice(5, head.indexOf(";")) }));
+  const rows = Math.ceil(count / columns);
+  const at = (i, n) => (n > 1 ? (100 * i) / (n - 1) : 0);
+  return (i, { class: name = "", ...attributes } = {}) => {
+    const place = `${at(i % columns, columns)}% ${at(Math.floor(i / columns), rows)}%`;
+    const style = `background:url(${url}) ${place}/${100 * columns}% ${100 * rows}%`;
+    return h("span", { role: "img", class: `bh-stamp ${name}`, style, ...attributes });
+  };
+}

@@ -1,0 +1,101 @@
+"""How tables on images are measured: convolutions, shadows, features of pretrained networks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .datasets import Task, load, nearest
+from .hashers import BioConvHash
+from .measures import Cell, hash_task, hashed, in_percent, make_hasher, retrieval_task
+from .metrics import average_precision, mean_average_precision, tie_bounds
+from .paper import ACTIVITY_USED, CHANNEL_WINNERS_USED
+
+if TYPE_CHECKING:
+    from .tables import Experiment
+
+
+def channel_inhibition(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return mAP of BioConvHash where the row names the channels that stay active at a position (k_CI)."""
+    task = retrieval_task(exp.data, profile, cell.seed)
+    winners = int(cell.method)
+    changes = {} if winners == CHANNEL_WINNERS_USED[exp.data] else {"channel_winners": winners}
+    h = hashed(exp.data, profile, "BioConvHash", cell.hash_length, cell.seed, **changes)
+    scores = tie_bounds(h.queries, h.database, task.query_labels, task.database_labels, exp.at)
+    return {cell.method: in_percent(*scores) | h.facts}
+
+
+def filter_training(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return mAP of BioConvHash, 10,000 images in the database; the row names k_CI and the patches learned from."""
+    winners, patches = row_numbers(cell.method)
+    task = small_task(exp.data, profile, cell.seed)
+    hasher = make_hasher("BioConvHash", cell.hash_length, cell.seed, exp.data)
+    h = hash_task(hasher.set_params(channel_winners=winners, n_patches=patches), task)
+    scores = tie_bounds(h.queries, h.database, task.query_labels, task.database_labels, exp.at)
+    return {cell.method: in_percent(*scores) | h.facts}
+
+
+def training_row(winners: int, patches: int) -> str:
+    """Return the name of a row: "k_CI=10, 2000 patches"."""
+    return f"k_CI={winners}, {patches} patches"
+
+
+def row_numbers(row: str) -> tuple[int, int]:
+    """Return what :func:`training_row` put into the name of a row."""
+    winners, patches = row.removeprefix("k_CI=").removesuffix(" patches").split(", ")
+    return int(winners), int(patches)
+
+
+@lru_cache(maxsize=1)
+def small_task(data: str, profile: str, seed: int, size: int = 10_000) -> Task:
+    """Return the task of a table with a random part of its database, which is also what is learned from."""
+    task = retrieval_task(data, profile, seed)
+    rows = np.sort(np.random.default_rng(seed).permutation(len(task.database))[:size])
+    database = task.database[rows]
+    return replace(task, database=database, train=database, database_labels=task.database_labels[rows])
+
+
+def shadows(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return mAP with shadows on the queries, the database as it was; ``clean`` is mAP without them."""
+    task = retrieval_task(exp.data, profile, cell.seed)
+    h = hashed(exp.data, profile, *cell)
+    dark = shadow(task.queries.reshape(-1, *task.image_shape))
+    codes = h.hasher.encode(dark if isinstance(h.hasher, BioConvHash) else dark.reshape(len(dark), -1))
+    truth = task.query_labels, task.database_labels, exp.at
+    clean = mean_average_precision(h.queries, h.database, *truth)
+    return {
+        cell.method: in_percent(*tie_bounds(codes, h.database, *truth)) | {"clean": round(100 * clean, 4)} | h.facts
+    }
+
+
+def shadow(images: np.ndarray, strength: float = 0.3, area: float = 0.8) -> np.ndarray:
+    """Return the images, shape (n, c, h, w), with the lower part of each, ``area`` of its rows, times ``strength``."""
+    first = round((1 - area) * images.shape[2])
+    out = images.copy()
+    out[:, :, first:] *= strength
+    return out
+
+
+@lru_cache(maxsize=1)
+def _feature_facts(data: str, profile: str, seed: int, at: int) -> dict:
+    """Return the layer that features come from, and ``no_hash``: their mAP in %, ranked by cosine without a hash."""
+    task = retrieval_task(data, profile, seed)
+    ids = nearest(task.queries, task.database, at, metric="cosine")
+    found = task.database_labels[ids] == task.query_labels[:, None]
+    scores = average_precision(np.tile(np.arange(at), (len(found), 1)), found)
+    return {"layer": load(data, profile).layer, "no_hash": round(100 * float(scores.mean()), 4)}
+
+
+def on_features(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return mAP by class of hashed features, with BioHash at the paper's activity for CIFAR-10."""
+    task = retrieval_task(exp.data, profile, cell.seed)
+    hasher = make_hasher(*cell, exp.data)
+    if cell.method == "BioHash":
+        hasher.set_params(activity=ACTIVITY_USED["cifar10"])
+    h = hash_task(hasher, task)
+    scores = tie_bounds(h.queries, h.database, task.query_labels, task.database_labels, exp.at)
+    facts = _feature_facts(exp.data, profile, cell.seed, exp.at)
+    return {cell.method: in_percent(*scores) | facts | h.facts}

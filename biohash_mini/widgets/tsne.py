@@ -1,0 +1,156 @@
+"""The tSNE explorer: one layer read out at several activities, its codes as points that move between the maps."""
+
+from collections.abc import Sequence
+from copy import copy
+from math import log
+
+import numpy as np
+from sklearn.manifold import TSNE
+from traitlets import Dict, Int, List, Unicode, observe
+
+from ..codes import Codes
+from ..hashers import BioHash
+from ..measures import embed, neighbour_purity
+from .base import HERE, Widget, dots, module, svg
+from .packing import pack, sheet
+
+COLUMNS, FINE = 20, 32767  # images in a row of the sheet, steps from the middle of a map to its border
+COLORS = [  # of the classes, on light pages and on dark ones
+    ("#0072b2", "#56b4e9"),
+    ("#c64f00", "#f59a4c"),
+    ("#00795a", "#2fd1a0"),
+    ("#8a3ab9", "#c79bf2"),
+    ("#c1121f", "#ff7b7b"),
+    ("#7a5230", "#c9a27a"),
+    ("#c2408f", "#f29ad0"),
+    ("#767300", "#d6d24a"),
+    ("#5f6b7a", "#b3bfcc"),
+    ("#007e91", "#5fd8e8"),
+]
+
+
+class TsneExplorer(Widget):
+    r"""Codes of one layer in the plane, for a slider of the activity :math:`a = k/m`.
+
+    The map of the largest k is laid out first; every other one starts from that of the next larger k, so a point moves
+    only as far as the new distances pull it. The page carries the maps of ``hash_lengths``. In JupyterLab the slider
+    also stops between them: torch reads the codes out, and their map is made when it is asked for.
+
+    Parameters
+    ----------
+    layer : BioHash
+        A fitted layer of m units.
+    X : array of shape (n, d)
+        Grey images to lay out, square, values in [0, 1].
+    labels : int array of shape (n,)
+        Their classes, at most ten.
+    hash_lengths : sequence of int in 1..m
+        Units on (k) of the maps that the page carries.
+    start : array of shape (n, 2), optional
+        The map of the largest of them; by default :func:`biohash_mini.measures.embed` makes it.
+    names : sequence of str, optional
+        Names of the classes; by default their numbers.
+    seed : int
+        Seed of that first map.
+
+    Attributes
+    ----------
+    hash_length : int
+        The k on show.
+    item : int
+        The point that is selected.
+    purity : dict of str to float
+        Neighbour purity of each map, by k.
+    """
+
+    _esm = module("tsne.js")
+    _css = Widget._css + (HERE / "tsne.css").read_text("utf-8")
+    sentence = (
+        "Codes of images in the plane, a colour for each class. With scripts on, a slider changes how many units are "
+        "on and the points move; each of them shows its image."
+    )
+    hash_length = Int(8, min=1).tag(sync=True)
+    item = Int(0, min=0).tag(sync=True)
+    n_units = Int().tag(sync=True)
+    stops = List(Int()).tag(sync=True)
+    maps = Dict().tag(sync=True)
+    purity = Dict().tag(sync=True)
+    labels = List(Int()).tag(sync=True)
+    names = List(Unicode()).tag(sync=True)
+    colors = List().tag(sync=True)
+    sheet = Unicode().tag(sync=True)
+    columns = Int(COLUMNS).tag(sync=True)
+
+    def __init__(
+        self,
+        layer: BioHash,
+        X: np.ndarray,
+        labels: np.ndarray,
+        *,
+        hash_lengths: Sequence[int] = (2, 4, 8, 16, 32, 64),
+        start: np.ndarray | None = None,
+        names: Sequence[str] | None = None,
+        seed: int = 0,
+        **traits: object,
+    ) -> None:
+        self._layer, self._X, self._labels = copy(layer), X, np.asarray(labels)
+        side, m, lengths = round(X.shape[1] ** 0.5), len(layer.weights_), sorted(hash_lengths)
+        last = embed(self._codes(lengths[-1]), seed) if start is None else start
+        self._maps: dict[int, np.ndarray] = {lengths[-1]: np.asarray(last, np.float32)}
+        between = {round(2 ** (i / 3)) for i in range(30)}
+        super().__init__(
+            **{
+                "n_units": m,
+                "stops": sorted({*lengths, *(k for k in between if lengths[0] <= k <= lengths[-1])}),
+                "labels": self._labels.tolist(),
+                "names": list(names or map(str, range(self._labels.max() + 1))),
+                "colors": COLORS,
+                "sheet": sheet(1 - X.reshape(-1, 1, side, side), COLUMNS),
+                "hash_length": lengths[0],
+            }
+            | traits
+        )
+        for k in [*reversed(lengths), self.hash_length]:
+            self._lay_out(k)
+
+    def _codes(self, k: int) -> Codes:
+        """Return the codes of the images with k units on."""
+        return self._layer.set_params(hash_length=k, activity=k / len(self._layer.weights_)).encode(self._X)
+
+    @observe("hash_length")
+    def _follow(self, change: object) -> None:
+        if self.maps:  # not while they are being made
+            self._lay_out(self.hash_length)
+
+    def _lay_out(self, k: int) -> None:
+        """Add the map of k, made from the nearest that is there."""
+        if str(k) in self.maps:
+            return
+        if k not in self._maps:
+            nearest = min(self._maps, key=lambda other: abs(log(other / k)))
+            self._maps[k] = follow(self._codes(k), self._maps[nearest])
+        xy = self._maps[k]
+        with self.hold_sync():
+            self.purity = {**self.purity, str(k): neighbour_purity(xy, self._labels)}
+            self.maps = {**self.maps, str(k): pack(np.round(FINE * in_square(xy)).astype(np.int16))}
+
+    def picture(self) -> str:
+        """Return the map on show as a still SVG."""
+        xy = 100 * in_square(self._maps[self.hash_length])
+        return svg(104, *(dots(xy[self._labels == c], 1.6, fill=COLORS[c][0]) for c in np.unique(self._labels)))
+
+
+def follow(codes: Codes, start: np.ndarray) -> np.ndarray:
+    """Return a tSNE map of the codes by Hamming distance that starts from another map of the items, shape (n, 2).
+
+    There is no early exaggeration, which would pull the start together and tear it up again.
+    """
+    D = codes.hamming(codes).astype(np.float32)
+    settings = {"perplexity": min(30, (len(D) - 1) / 3), "early_exaggeration": 1.0, "max_iter": 500}
+    return TSNE(metric="precomputed", init=start, random_state=0, **settings).fit_transform(D)
+
+
+def in_square(xy: np.ndarray) -> np.ndarray:
+    """Return the points, shape (n, 2), moved and scaled so that they reach the border of [-1, 1]²."""
+    low, high = xy.min(0), xy.max(0)
+    return (2 * xy - low - high) / (high - low).max()
