@@ -19,6 +19,7 @@ COLORS = {
     "BioHash": "#d55e00",
     "BioConvHash": "#882255",
     "SOLHash": "#332288",
+    "GreedyHash": "#117733",
     "paper": "#b8860b",
 }
 _CYCLE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b8860b", "#666666"]

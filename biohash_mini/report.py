@@ -26,7 +26,7 @@ def verdict(paper: float | None, ours: float | None, higher_is_better: bool = Tr
 
 
 def register(where: Path | None = None) -> dict[str, list[dict]]:
-    """Return the register, "deviation" and "too_long" entries: experiment, methods, hash_lengths, reason."""
+    """Return the register, "deviation", "too_long" and "unlike" entries: experiment, methods, hash_lengths, reason."""
     path = (where or results.folder()) / REGISTER
     return tomllib.loads(path.read_text()) if path.exists() else {}
 
@@ -65,12 +65,15 @@ def cells(names: Iterable[str] = (), *, profile: str = "full", where: Path | Non
                 judged = verdict(paper, ours, exp.higher_is_better)
                 reason = _reason(entries.get("deviation", []), exp.name, row, k)
                 cost = _reason(entries.get("too_long", []), exp.name, row, k)
+                unlike = _reason(entries.get("unlike", []), exp.name, row, k)
                 if (row, k) not in measurable:
                     judged = "reported only"
                 elif ours is None and cost:
                     judged, reason = "too long", cost
                 elif exp.unit != "%" and ours is not None:
                     judged = "measured here"
+                elif unlike and None not in (paper, ours):
+                    judged, reason = "not like for like", unlike
                 yield {
                     "experiment": exp.name,
                     "method": row,

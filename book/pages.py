@@ -222,7 +222,8 @@ def _register(cells: dict[str, list[dict]], where: Path | None) -> str:
         "What lies more than three points below the paper has an entry in `results/deviations.toml`; a test fails for "
         "a cell that has none."
     )
-    for kind, words in (("deviation", ""), ("too_long", " (too long to measure)")):
+    kinds = {"deviation": "", "too_long": " (too long to measure)", "unlike": " (not like for like)"}
+    for kind, words in kinds.items():
         for entry in entries.get(kind, []):
             lengths = ", ".join(map(str, entry["hash_lengths"]))
             link = f"[{entry['experiment']}]({_anchor(entry['experiment'])})"

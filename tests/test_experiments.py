@@ -154,6 +154,16 @@ def test_no_recorded_cell_deviates_without_a_reason():
     assert not unexplained, [(c["experiment"], c["method"], c["hash_length"]) for c in unexplained]
 
 
+def test_a_cell_registered_as_unlike_is_not_judged(tmp_path):
+    entry = '[[unlike]]\nexperiment = "mnist"\nmethods = ["LSH"]\nhash_lengths = [2, 4]\nreason = "another task"\n'
+    (tmp_path / report.REGISTER).write_text(entry)
+    key = {"experiment": "mnist", "profile": "full", "method": "LSH", "seed": 0}
+    results.append("mnist", key | {"hash_length": 2, "value": 99.0}, tmp_path)
+    found = {c["hash_length"]: c for c in report.cells(["mnist"], where=tmp_path) if c["method"] == "LSH"}
+    assert (found[2]["verdict"], found[2]["reason"]) == ("not like for like", "another task")
+    assert found[4]["verdict"] == "missing"
+
+
 def test_the_register_speaks_of_cells_that_exist():
     known = {(c["experiment"], c["method"], c["hash_length"]) for c in report.cells()}
     for entry in chain.from_iterable(report.register().values()):
