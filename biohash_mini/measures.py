@@ -89,17 +89,43 @@ class Hashed:
     facts: dict
 
 
-def hash_task(hasher: Hasher, task: Task, amend: Callable[[Hasher], None] = lambda hasher: None) -> Hashed:
+def hash_task(hasher: Hasher, task: Task, amend: Callable[[Hasher], None] | None = None) -> Hashed:
     """Return the hasher fitted to a task, and amended if so wished, with the codes of queries and database."""
     if isinstance(hasher, BioConvHash):
         return hash_images(hasher, task)
+    if isinstance(hasher, FlyHash) and amend is None:
+        return hash_expansion(hasher, task)
     start = time.perf_counter()
     hasher.fit(task.train)
-    amend(hasher)
+    if amend is not None:
+        amend(hasher)
     fitted = time.perf_counter()
     queries, database = hasher.encode(task.queries), hasher.encode(task.database)
     took = {"seconds_fit": fitted - start, "seconds_encode": time.perf_counter() - fitted}
     return Hashed(hasher, queries, database, _facts(hasher, database, task, took))
+
+
+def hash_expansion(hasher: FlyHash, task: Task) -> Hashed:
+    """Return the same for FlyHash, whose projection, most of the work, is kept for the next hash length."""
+    params = {name: value for name, value in hasher.get_params().items() if name != "hash_length"}
+    k, m = hasher.hash_length, round(hasher.expansion * task.train.shape[1])
+    lengths = tuple(sorted({k, *(length for length in _LENGTHS if length <= m)}))
+    expanded, queries, database, took = _expand(task, lengths, **params)
+    vars(hasher).update({name: value for name, value in vars(expanded).items() if name.endswith("_")})
+    return Hashed(hasher, queries[k], database[k], _facts(hasher, database[k], task, took))
+
+
+_LENGTHS = (2, 4, 8, 16, 32, 64)  # those of the tables
+
+
+@lru_cache(maxsize=1)
+def _expand(task: Task, lengths: tuple[int, ...], **params: object) -> tuple[FlyHash, dict, dict, dict]:
+    """Return the fitted hasher, the codes of queries and database by hash length, and the seconds for all of them."""
+    start = time.perf_counter()
+    hasher = FlyHash(max(lengths), **params).fit(task.train)
+    fitted = time.perf_counter()
+    codes = hasher.encode_lengths(task.queries, lengths), hasher.encode_lengths(task.database, lengths)
+    return hasher, *codes, {"seconds_fit": fitted - start, "seconds_encode": time.perf_counter() - fitted}
 
 
 def hash_images(hasher: BioConvHash, task: Task) -> Hashed:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from biohash_mini import LSH, BioConvHash, BioHash, average_precision
+from biohash_mini import LSH, BioConvHash, BioHash, FlyHash, average_precision
 from biohash_mini.choices import CHOICES, tie_orders
 from biohash_mini.datasets import Task, load, nearest
 from biohash_mini.experiments import EXPERIMENTS
@@ -96,6 +96,14 @@ def test_shadows_darken_the_lower_part():
     dark = shadow(images, strength=0.3, area=0.8)
     assert np.allclose(dark[:, :, :2], 1) and np.allclose(dark[:, :, 2:], 0.3) and images.min() == 1
     assert np.array_equal(shadow(images, area=0), images)
+
+
+def test_a_shared_projection_gives_the_codes_of_each_hash_length(task):
+    for k in (2, 3, 16):
+        h = hash_task(FlyHash(k, seed=1), task)
+        alone = FlyHash(k, seed=1).fit(task.train)
+        assert h.queries == alone.encode(task.queries) and h.database == alone.encode(task.database)
+        assert h.hasher.encode(task.queries) == h.queries and h.facts["params"]["hash_length"] == k
 
 
 def test_hashing_images_in_stages_is_fitting_and_encoding():

@@ -185,6 +185,7 @@ def test_python_hashes_what_is_on_show():
     dark = shadow(widget._queries[[1]], 0.37, 0.61)
     assert widget.answer["codes"]["BioConvHash"] == widget._encode("BioConvHash", dark).active[0].tolist()
     assert (widget.answer["query"], widget.answer["strength"], widget.answer["area"]) == (1, 0.37, 0.61)
+    assert widget.names == [str(c) for c in range(10)]
     assert photographs()[0]["BioHash"].hash_length == 1  # the hashers themselves are left alone
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import ClassVar, Self
 
 import numpy as np
@@ -92,6 +93,10 @@ class Hasher(TransformerMixin, BaseEstimator):
         Every row has one: a row of zeros is a point like any other, and where activations are equal the unit with
         the lower number is on (sparse codes) or the bit is off (an activation of exactly zero, dense codes).
         """
+        return concatenate([self._encode(part) for part in self._parts(X)])
+
+    def _parts(self, X: object) -> Iterator[Tensor]:
+        """Yield the rows of X, checked and centred, as many at a time as their activations leave memory for."""
         self._check_fitted()
         X = as_matrix(X)
         if X.shape[1] != self.n_features_in_:
@@ -99,7 +104,8 @@ class Hasher(TransformerMixin, BaseEstimator):
                 f"X has {X.shape[1]} features, but {type(self).__name__} was fitted with {self.n_features_in_}"
             )
         rows = max(1, _BLOCK // max(self.n_features_in_, len(self.weights_)))
-        return concatenate([self._encode(part.to(self.mean_.device) - self.mean_) for part in X.split(rows)])
+        for part in X.split(rows):
+            yield part.to(self.mean_.device) - self.mean_
 
     def transform(self, X: object) -> np.ndarray | sp.csr_array:
         """Return the codes as a 0/1 matrix, shape (n, m): CSR for sparse codes, uint8 for dense ones."""

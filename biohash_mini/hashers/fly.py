@@ -1,8 +1,11 @@
 """The fly's own hash: random sparse expansion, then winner-take-all (FlyHash) or a threshold (DenseFly)."""
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
+from ..codes import Codes, SparseCodes, concatenate
 from .base import Hasher, require
 
 
@@ -67,6 +70,15 @@ class FlyHash(Hasher):
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
         d = X.shape[1]
         self.weights_ = sample_inputs(round(self.expansion * d), d, self.fan_in, rng).to(X.device)
+
+    def encode_lengths(self, X: object, hash_lengths: Iterable[int]) -> dict[int, Codes]:
+        """Return the codes of the rows of X, shape (n, d), at each of several hash lengths, from one projection.
+
+        Synapses do not depend on k, so :meth:`encode` of a FlyHash of any length and the same seed gives the same.
+        """
+        lengths = list(hash_lengths)
+        parts = [[SparseCodes.top_k(S, k) for k in lengths] for S in map(self._activations, self._parts(X))]
+        return {k: concatenate(list(codes)) for k, codes in zip(lengths, zip(*parts, strict=True), strict=True)}
 
 
 class DenseFly(Hasher):

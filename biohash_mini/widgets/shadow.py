@@ -115,7 +115,7 @@ class ShadowPlayground(Widget):
                 "query_labels": labels.tolist(),
                 "database": sheet(X, COLUMNS, QUALITY),
                 "database_labels": task.database_labels[rows].tolist(),
-                "names": list(names or map(str, range(labels.max() + 1))),
+                "names": list(names or map(str, range(task.database_labels.max() + 1))),
             }
             | traits
         )
