@@ -148,6 +148,7 @@ def assemble(bare: bool = False) -> Path:
     for chapter in notebooks():
         page = nbformat.read(chapter if bare else EXECUTED / chapter.name, as_version=4)
         page.cells = [c for c in page.cells if "injected-parameters" not in c.metadata.get("tags", [])]
+        page.metadata.pop("widgets", None)  # a kernel's copy of what the cells' outputs carry
         nbformat.write(page, source / "notebooks" / chapter.name)
     return source
 
