@@ -1,5 +1,5 @@
 // The circle: data of density ∝ exp(-|φ| / σ), units that drift to the mean of what they win, codes of two points.
-import { button, calm, clock, h, put, say, slider, trace } from "./common.js";
+import { button, calm, clock, h, ownKeys, put, say, slider, trace } from "./common.js";
 
 // ---------------------------------------------------------------- the mathematics; angles in radians
 
@@ -148,7 +148,7 @@ function render({ model, el }) {
   ];
   const hint = "Ticks mark the optimum. Drag A and B, or select one and use the arrow keys.";
   el.classList.add("bh", "bh-circle");
-  el.dataset.lmSuppressShortcuts = "true"; // arrow keys belong to the points, not to JupyterLab
+  ownKeys(el);
   el.replaceChildren(
     h("div", { class: "bh-left" }, stage, h("p", { class: "bh-hint" }, hint)),
     h("div", { class: "bh-right" },

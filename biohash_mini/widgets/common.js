@@ -131,3 +131,9 @@ export function stamps(uri, count, columns) {
     return h("span", { role: "img", class: `bh-stamp ${name}`, style, ...attributes });
   };
 }
+
+/** Let keys that are pressed in el act there: JupyterLab would take the arrow keys, even from sliders. */
+export function ownKeys(el) {
+  el.dataset.lmSuppressShortcuts = "true";
+  el.addEventListener("keydown", (event) => event.stopPropagation());
+}

@@ -1,5 +1,5 @@
 // Results: paper and ours for each method and hash length, with the bounds over tie orders, and the numbers on demand.
-import { button, clamp, fixed, h, put, say } from "./common.js";
+import { button, clamp, fixed, h, ownKeys, put, say } from "./common.js";
 
 // ---------------------------------------------------------------- the numbers
 
@@ -86,7 +86,7 @@ function render({ model, el }) {
     sign([h("svg:path", { d: diamond(7, 7, 5), class: "bh-paper" })], "paper"),
     sign([h("svg:path", { d: cross(7, 7, 3), class: "bh-absent" })], "not measured"));
   el.classList.add("bh", "bh-results");
-  el.dataset.lmSuppressShortcuts = "true"; // arrow keys belong to the chart, not to JupyterLab
+  ownKeys(el);
   el.replaceChildren(
     h("div", { class: "bh-wide bh-buttons" }, choice, whiskers, all, ...(live ? [reload] : [])),
     h("div", { class: "bh-wide" }, toggles),

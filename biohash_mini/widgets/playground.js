@@ -1,5 +1,5 @@
 // The playground: units as particles in the plane, moved by the learning rule on a density that can be painted.
-import { button, calm, clamp, clock, fixed, h, put, say, slider, trace } from "./common.js";
+import { button, calm, clamp, clock, fixed, h, ownKeys, put, say, slider, trace } from "./common.js";
 
 // ---------------------------------------------------------------- the mathematics; W is a list of units [x, y]
 
@@ -137,7 +137,7 @@ function render({ model, el }) {
   const status = h("p", { class: "bh-verdict" });
   const elements = (parts) => parts.map((part) => part.el);
   el.classList.add("bh", "bh-playground");
-  el.dataset.lmSuppressShortcuts = "true"; // keys belong to the map, not to JupyterLab
+  ownKeys(el);
   el.replaceChildren(
     h("div", { class: "bh-left" },
       map,

@@ -1,5 +1,5 @@
 // Retrieval: a query among real images, its nearest images under a hash, and the bits of the codes that agree.
-import { button, clamp, fixed, h, put, say, unpack } from "./common.js";
+import { button, clamp, fixed, h, ownKeys, put, say, unpack } from "./common.js";
 
 // ---------------------------------------------------------------- the mathematics
 
@@ -155,7 +155,7 @@ function render({ model, el }) {
   const instead = h("p", { class: "bh-muted" });
   const adopt = button("Use as query", () => pick(ranked[looked].item));
   el.classList.add("bh", "bh-retrieval");
-  el.dataset.lmSuppressShortcuts = "true"; // arrow keys belong to the grids, not to JupyterLab
+  ownKeys(el);
   el.replaceChildren(
     h("div", { class: "bh-wide" }, h("p", { class: "bh-muted" }, "Choose a query:"), queries),
     h("div", { class: "bh-wide bh-row" },

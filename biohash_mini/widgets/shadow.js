@@ -1,5 +1,5 @@
 // The shadow playground: a shadow on a photograph, what it does to two codes, and what they retrieve.
-import { button, clamp, h, put, say, slider, stamps, unpack } from "./common.js";
+import { button, clamp, h, ownKeys, put, say, slider, stamps, unpack } from "./common.js";
 
 // ---------------------------------------------------------------- the mathematics; a code is a list of units
 
@@ -106,7 +106,7 @@ function render({ model, el }) {
   const hint = `${live ? "torch hashes the image at every move." : here} Solid border: the class of the query. ` +
     `Searched are ${labels.length.toLocaleString("en")} images, equal distances in their order.`;
   el.classList.add("bh", "bh-shadow");
-  el.dataset.lmSuppressShortcuts = "true";
+  ownKeys(el);
   el.replaceChildren(
     h("div", { class: "bh-left" },
       photo,

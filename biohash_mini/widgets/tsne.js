@@ -1,5 +1,5 @@
 // The tSNE explorer: a slider of the activity, points that move from map to map, each with its image and neighbours.
-import { button, calm, clock, h, put, say, stamps, unpack } from "./common.js";
+import { button, calm, clock, h, ownKeys, put, say, stamps, unpack } from "./common.js";
 
 // ---------------------------------------------------------------- the mathematics; a map is a list of points [x, y]
 
@@ -94,7 +94,7 @@ function render({ model, el }) {
   const hint = "Hover over a point or tap it, or select the map and use the arrow keys. Each map starts from that of " +
     `the next larger k: points move only where new neighbours pull.${live ? " Python makes those in between." : ""}`;
   el.classList.add("bh", "bh-tsne");
-  el.dataset.lmSuppressShortcuts = "true"; // arrow keys belong to the map, not to JupyterLab
+  ownKeys(el);
   el.replaceChildren(
     h("div", { class: "bh-left" },
       map,
