@@ -25,9 +25,9 @@ class BioConvHash(Hasher):
               y = \mathrm{BioHash}\bigl(\mathrm{maxpool}(a)\bigr)
 
     It takes images of shape (n, c, h, w). An image is stored as one byte per feature while the layer learns. Filters
-    and layer learn with ``reduction="mean"`` of :func:`~biohash_mini.plasticity.step_`, which gets there in a tenth of
-    the passes that the other reduction needs. Learning rates are meant for inputs of unit length: they are divided by
-    the mean norm of patches or features, so that they suit images of any size.
+    and layer learn with ``reduction="mean"`` of :func:`~biohash_mini.plasticity.step_`, which needs far fewer passes
+    than the other. Learning rates are meant for inputs of unit length: they are divided by the mean norm of patches or
+    features, so that they suit images of any size.
 
     Parameters
     ----------
