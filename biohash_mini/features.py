@@ -27,8 +27,8 @@ from .storage import digest, load_arrays, save_arrays
 LAYERS = ("fc7", "pool5", "pooled")
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as torchvision's weights expect them
 _URL = "https://download.pytorch.org/models/"
-#: Canonical file of each network, and the SHA-256 that it must begin with: for VGG16-BN only the digits in its name
-#: are published.
+#: Canonical file of each network, and the SHA-256 that it must begin with; of that of VGG16-BN only the digits in its
+#: name are published.
 CANONICAL = {
     "vgg16": ("vgg16-397923af.pth", "397923af8e79cdbb6a7127f12361acd7a2f83e06b05044ddf496e83de57a5bf0"),
     "vgg16bn": ("vgg16_bn-6c64b313.pth", "6c64b313"),
@@ -139,7 +139,7 @@ def preprocess(images: Tensor, side: int = 224) -> Tensor:
 
     These are the transforms of torchvision's weights: the shorter side becomes 256 pixels (8/7 of ``side``) by
     antialiased bilinear interpolation, rounded to whole levels; the centre is cut out; levels are divided by 255 and
-    normalised with :data:`MEAN` and :data:`STD`.
+    normalised with ``MEAN`` and ``STD``.
     """
     height, width = images.shape[-2:]
     scaled = round(side * 8 / 7)

@@ -118,7 +118,7 @@ def score_readings(
     return {name: round(100 * score, 4) for name, score in scores.items()}
 
 
-#: When BioHash ends its training on words: after the epochs of a schedule, or by the norm of the units.
+#: When BioHash ends its training on words, after the epochs of a schedule or by the norm of the units.
 SCHEDULES: dict[str, dict] = {
     "stop at mean norm 1.06": {"norm_tol": 1.06, "max_epochs": 100},
     "30 epochs, annealed to rate zero": {"norm_tol": 0.0, "max_epochs": 30},

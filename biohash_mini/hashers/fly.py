@@ -74,7 +74,7 @@ class FlyHash(Hasher):
     def encode_lengths(self, X: object, hash_lengths: Iterable[int]) -> dict[int, Codes]:
         """Return the codes of the rows of X, shape (n, d), at each of several hash lengths, from one projection.
 
-        Synapses do not depend on k, so :meth:`encode` of a FlyHash of any length and the same seed gives the same.
+        Synapses do not depend on k, so ``encode`` of a FlyHash of any length and the same seed gives the same.
         """
         lengths = list(hash_lengths)
         parts = [[SparseCodes.top_k(S, k) for k in lengths] for S in map(self._activations, self._parts(X))]

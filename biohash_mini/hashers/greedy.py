@@ -56,7 +56,7 @@ class GreedyHash(Hasher):
 
     .. math:: y_\mu = 1 \text{ iff } h_\mu = W_\mu\cdot x/\|x\| + c_\mu > 0
 
-    W and c descend on :func:`greedy_loss`, minibatch by minibatch, with momentum.
+    W and c descend on :func:`~biohash_mini.hashers.greedy.greedy_loss`, minibatch by minibatch, with momentum.
 
     Parameters
     ----------
