@@ -28,12 +28,20 @@ def channel_inhibition(exp: Experiment, cell: Cell, profile: str) -> dict[str, d
     return {cell.method: in_percent(*scores) | h.facts}
 
 
+def inhibition_on_part(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return the same with 10,000 images in the database and 1,000 queries."""
+    return _on_part(exp, cell, profile, channel_winners=int(cell.method))
+
+
 def filter_training(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
     """Return mAP of BioConvHash, 10,000 images in the database; the row names k_CI and the patches learned from."""
     winners, patches = row_numbers(cell.method)
+    return _on_part(exp, cell, profile, channel_winners=winners, n_patches=patches)
+
+
+def _on_part(exp: Experiment, cell: Cell, profile: str, **changes: object) -> dict[str, dict]:
     task = small_task(exp.data, profile, cell.seed)
-    hasher = make_hasher("BioConvHash", cell.hash_length, cell.seed, exp.data)
-    h = hash_task(hasher.set_params(channel_winners=winners, n_patches=patches), task)
+    h = hash_task(make_hasher("BioConvHash", cell.hash_length, cell.seed, exp.data).set_params(**changes), task)
     scores = tie_bounds(h.queries, h.database, task.query_labels, task.database_labels, exp.at)
     return {cell.method: in_percent(*scores) | h.facts}
 
@@ -50,12 +58,21 @@ def row_numbers(row: str) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1)
-def small_task(data: str, profile: str, seed: int, size: int = 10_000) -> Task:
-    """Return the task of a table with a random part of its database, which is also what is learned from."""
+def small_task(data: str, profile: str, seed: int, size: int = 10_000, n_queries: int = 1_000) -> Task:
+    """Return the task of a table with its first queries and a random part of its database, which also trains."""
     task = retrieval_task(data, profile, seed)
     rows = np.sort(np.random.default_rng(seed).permutation(len(task.database))[:size])
     database = task.database[rows]
-    return replace(task, database=database, train=database, database_labels=task.database_labels[rows])
+    return replace(
+        task,
+        database=database,
+        train=database,
+        database_labels=task.database_labels[rows],
+        queries=task.queries[:n_queries],
+        query_labels=task.query_labels[:n_queries],
+        database_ids=None,
+        query_ids=None,
+    )
 
 
 def shadows(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:

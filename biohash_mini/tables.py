@@ -98,13 +98,16 @@ _DECLARED = (
             f"channel-inhibition-{data}",
             f"BioConvHash with k_CI channels active at a position, {name}",
             data,
-            images.channel_inhibition,
+            measure,
             (2, 4, 8, 16),
             1,
             ("1", "5", "10", "25", "100"),
             at,
         )
-        for data, name, at in (("mnist", "MNIST, mAP@All", None), ("cifar10", "CIFAR-10, mAP@1000", 1000))
+        for data, name, measure, at in (
+            ("mnist", "MNIST, mAP@All", images.channel_inhibition, None),
+            ("cifar10", "CIFAR-10 with 10,000 images in the database, mAP@1000", images.inhibition_on_part, 1000),
+        )
     ),
     Experiment(
         "filter-training-mnist",
