@@ -97,7 +97,7 @@ class BioConvHash(Hasher):
         filter_epochs: int = 5,
         filter_learning_rate: float = 0.1,
         learning_rate: float = 0.2,
-        max_epochs: int = 4,
+        max_epochs: int = 20,
         batch_size: int = 100,
         norm_tol: float = 1.06,
         center: bool = True,
