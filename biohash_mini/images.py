@@ -39,6 +39,12 @@ def filter_training(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict
     return _on_part(exp, cell, profile, channel_winners=winners, n_patches=patches)
 
 
+def centring(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return the same, where the row names k_CI and whether the mean of the features is subtracted."""
+    winners, how = cell.method.removeprefix("k_CI=").split(", ")
+    return _on_part(exp, cell, profile, channel_winners=int(winners), center=how == "centred")
+
+
 def _on_part(exp: Experiment, cell: Cell, profile: str, **changes: object) -> dict[str, dict]:
     task = small_task(exp.data, profile, cell.seed)
     h = hash_task(make_hasher("BioConvHash", cell.hash_length, cell.seed, exp.data).set_params(**changes), task)

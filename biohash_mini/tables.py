@@ -119,6 +119,15 @@ _DECLARED = (
         tuple(training_row(winners, patches) for patches in _PATCHES for winners in (1, 10)),
     ),
     Experiment(
+        "centring-mnist",
+        "BioConvHash with and without centring of its features, MNIST with 10,000 digits in the database, mAP@All",
+        "mnist",
+        images.centring,
+        (2,),
+        1,
+        tuple(f"k_CI={winners}, {how}" for winners in (1, 10, 100) for how in ("centred", "not centred")),
+    ),
+    Experiment(
         "shadows",
         "CIFAR-10 with shadows on the queries, mAP@1000",
         "cifar10",

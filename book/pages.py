@@ -33,10 +33,20 @@ CHAPTERS = {  # the chapter that shows an experiment
     "smoothness": "08_smoothness",
     "channel-inhibition-mnist": "10_convolution",
     "channel-inhibition-cifar10": "10_convolution",
+    "filter-training-mnist": "10_convolution",
+    "centring-mnist": "10_convolution",
     "solhash": "09_pixel_neighbours",
     "shadows": "11_shadows",
     "sparsity-mnist": "07_sparsity",
     "sparsity-cifar10": "07_sparsity",
+    "tsne-mnist": "07_sparsity",
+    **{
+        f"{table}cifar10-{net}": "12_deep_features"
+        for table in ("", "sparsity-")
+        for net in ("vgg16", "vgg16bn", "alexnet")
+    },
+    **dict.fromkeys(("glove-euclidean", "glove-cosine", "schedule-glove"), "13_words"),
+    **dict.fromkeys(("training-time", "training-time-cifar10-vgg16"), "14_rivals"),
     "choices-mnist": "15_open_choices",
     "readings-mnist": "15_open_choices",
 }
