@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help env book zip test check links lint lab full clean distclean
+.PHONY: help env book zip pdf test check links lint lab full clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ book: $(STAMP) ## execute the notebooks on the embedded data and build the HTML 
 
 zip: book ## the built book as one file that opens without a server
 	$(BIN)/python book/build.py zip
+
+pdf: $(STAMP) ## the book as a PDF (needs LaTeX; without it the message names the Debian packages)
+	$(BIN)/python book/build.py pdf
 
 test: lint ## lint, then all tests, every notebook included
 	$(BIN)/python -m pytest

@@ -145,16 +145,18 @@ def compare(cells: Sequence[dict], methods: Sequence[str] | None = None, ylabel:
     """
     methods = list(methods or dict.fromkeys(c["method"] for c in cells if c["ours"] is not None))
     lengths = sorted({c["hash_length"] for c in cells})
+    colors = [COLORS.get(m, COLORS.get(m.split()[0], _CYCLE[i % len(_CYCLE)])) for i, m in enumerate(methods)]
     figure, ax = plt.subplots(figsize=(7.4, 3.8))
     for i, method in enumerate(methods):
         rows = [c for c in cells if c["method"] == method]
-        color = COLORS.get(method, _CYCLE[i % len(_CYCLE)])
+        color = colors[i]
+        mark = "v" if color in colors[:i] else "o"  # a second row of the same method
         offset = 0.8 * ((i + 0.5) / len(methods) - 0.5)
         ours = [(lengths.index(c["hash_length"]) + offset, c) for c in rows if c["ours"] is not None]
         for x, c in ours:
             if c["best"] is not None:
                 ax.vlines(x, c["worst"], c["best"], color=color, lw=1, alpha=0.5)
-        ax.plot([x for x, _ in ours], [c["ours"] for _, c in ours], "o", ms=4, color=color, label=method)
+        ax.plot([x for x, _ in ours], [c["ours"] for _, c in ours], mark, ms=4, color=color, label=method)
         paper = [(lengths.index(c["hash_length"]) + offset, c["paper"]) for c in rows if c["paper"] is not None]
         ax.plot([x for x, _ in paper], [y for _, y in paper], "D", ms=6, mfc="none", mec=color, mew=1)
     ax.plot([], [], "D", ms=6, mfc="none", mec="black", label="paper")

@@ -3,6 +3,7 @@
 python book/build.py execute [NOTEBOOK ...]    run what is stale, into _build/executed
 python book/build.py html                      the same, then the book, into _build/html
 python book/build.py zip                       the built book as one file, into _build
+python book/build.py pdf                       the same notebooks as a PDF, by LaTeX, into _build
 python book/build.py launch                    the tree that Colab and Binder open, into _build/launch
 python book/build.py links                     ask every outside link of the book whether it is alive
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +31,12 @@ BUILD = ROOT / "_build"
 EXECUTED = BUILD / "executed"
 PROFILE = "mini"
 ARCHIVE = BUILD / "bio-inspired-hashing.zip"
+PAPER = BUILD / "bio-inspired-hashing.pdf"
+TYPESETTING = ("xelatex", "latexmk", "rsvg-convert")  # the programs of these packages of Debian
+PACKAGES = (
+    "texlive-xetex texlive-latex-extra texlive-fonts-recommended latexmk librsvg2-bin "
+    "fonts-freefont-otf fonts-dejavu-core fonts-lmodern"
+)
 CELL_TIMEOUT = 300  # seconds; a chapter takes about a minute in all
 START_TIMEOUT = 120
 
@@ -164,6 +172,21 @@ def html() -> Path:
     return BUILD / "html" / "index.html"
 
 
+def pdf() -> Path:
+    """Typeset the book, every sign in its place, and return the file."""
+    folder = BUILD / "latex"
+    shutil.rmtree(folder, ignore_errors=True)
+    _jupyter_book(assemble(), "--path-output", str(ROOT), "--builder", "latex", "-W", "-n", "--quiet")
+    # Jupyter Book's class asks for bbm, which no page uses; Debian has it in its largest collection of fonts
+    (folder / "bbm.sty").write_text("\\ProvidesPackage{bbm}\n\\providecommand{\\mathbbm}{\\mathbb}\n")
+    command = ["latexmk", "-xelatex", "-silent", "-interaction=nonstopmode", "-halt-on-error", f"{PAPER.stem}.tex"]
+    subprocess.run(command, cwd=folder, check=True)
+    log = (folder / f"{PAPER.stem}.log").read_text("utf-8", "replace")
+    if lost := sorted(set(re.findall(r"Missing character: There is no (\S+)", log))):
+        raise RuntimeError(f"no font of the PDF has {' '.join(lost)}; choose others in _config.yml")
+    return (folder / PAPER.name).replace(PAPER)
+
+
 def links() -> Path:
     """Ask the network about every outside link, notebooks unexecuted, and return the list of answers."""
     _jupyter_book(assemble(bare=True), "--path-output", str(BUILD / "links"), "--builder", "linkcheck", "--quiet")
@@ -215,11 +238,14 @@ def launch() -> Path:
 def main(arguments: Sequence[str]) -> int:
     """Run one of the commands and return the exit code."""
     command, *names = arguments or ["html"]
-    steps = {"execute": None, "html": html, "zip": archive, "launch": launch, "links": links}
+    steps = {"execute": None, "html": html, "zip": archive, "pdf": pdf, "launch": launch, "links": links}
     if command not in steps or (names and command != "execute"):
         print(__doc__)
         return 2
-    if command in ("execute", "html"):
+    if command == "pdf" and (lacking := [program for program in TYPESETTING if not shutil.which(program)]):
+        print(f"The PDF needs {', '.join(lacking)}: apt-get install {PACKAGES}", file=sys.stderr)
+        return 1
+    if command in ("execute", "html", "pdf"):
         failures = {c: e for c, e in execute_all([Path(n).resolve() for n in names] or notebooks()).items() if e}
         for chapter, error in failures.items():
             print(f"{chapter.name} failed; see {EXECUTED / chapter.stem}.failed.ipynb\n{error}", file=sys.stderr)

@@ -20,13 +20,14 @@ MARKS = {  # a sign beside the colour, for readers who cannot tell colours apart
     "reproduced": "✓",
     "close": "~",
     "deviates": "✗",
+    "not like for like": "≠",
     "missing": "missing",
     "too long": "too long",
     "reported only": "",
     "measured here": "",
     "not in the paper": "",
 }
-JUDGED = ("reproduced", "close", "deviates", "missing", "too long")
+JUDGED = ("reproduced", "close", "deviates", "not like for like", "missing", "too long")
 CHAPTERS = {  # the chapter that shows an experiment
     "mnist": "05_mnist",
     "cifar10": "06_cifar10",
@@ -118,14 +119,17 @@ def summary_page(cells: dict[str, list[dict]]) -> str:
     total = Counter(c["verdict"] for found in cells.values() for c in found if c["paper"] is not None)
     ours = sum(total.values()) - total["reported only"]
     measured = ours - total["missing"] - total["too long"]
+    unlike = f", {total['not like for like']} are not like for like" if total["not like for like"] else ""
     seconds = f", {total['measured here']} are seconds and not judged" if total["measured here"] else ""
     words = (
         f"The paper prints **{ours}** values that are ours to measure. **{measured}** have been measured: "
         f"**{total['reproduced']}** are reproduced, **{total['close']}** are close, "
-        f"**{total['deviates']}** deviate{seconds}."
+        f"**{total['deviates']}** deviate{unlike}{seconds}."
     )
     shown = [v for v in JUDGED if any(n[v] for n in counts.values())]
-    tiles = "".join(f'<div class="tile {_class(v)}"><b>{total[v]}</b><span>{_signed(v)}</span></div>' for v in shown)
+    tiles = "".join(
+        f'<div class="tile {_class(v)}"><b>{total[v]}</b><span>{_signed(v)}</span></div>' for v in shown if total[v]
+    )
     rows = "".join(_tally(name, n, shown) for name, n in counts.items())
     table = _scroll("Verdicts by table", _row("th", ["", *(MARKS[v] for v in shown), "other"]) + rows, "numbers tally")
     return "\n\n".join([words, _raw(f'<div class="tiles">{tiles}</div>', table)]) + "\n"
@@ -146,6 +150,8 @@ def _signed(verdict: str) -> str:
 def _section(name: str, cells: list[dict], chapters: set[str], where: Path | None) -> str:
     records = [r for r in results.read(name, where) if r["profile"] == "full"]
     lines = [f"({_anchor(name)})=\n### {title_of(name)}"]
+    if name in TABLES and name in EXPERIMENTS:
+        lines.append(f"Measured as: {EXPERIMENTS[name].title}.")
     if (chapter := CHAPTERS.get(name)) in chapters:
         lines.append(f"Discussed in [](../notebooks/{chapter}.ipynb).")
     if name not in EXPERIMENTS:
@@ -154,6 +160,10 @@ def _section(name: str, cells: list[dict], chapters: set[str], where: Path | Non
         lines.append(f"Nothing is recorded yet. `biohash run {name} --profile full` measures it.")
     if any(c["verdict"] == "deviates" for c in cells):
         lines.append("For the cells marked ✗, [the register](report-register) says what was tried.")
+    if any(c["verdict"] == "not like for like" for c in cells):
+        lines.append("For the cells marked ≠, [the register](report-register) says how ours differ from the paper's.")
+    if not records and name not in TABLES:
+        return "\n\n".join(lines)  # neither we nor the paper have a number to show
     parts = [_scroll(title_of(name), _wide(cells), "numbers")]
     if records:
         long = _scroll(f"Every cell of {name}", _long(cells), "numbers long")
@@ -229,8 +239,9 @@ def _register(cells: dict[str, list[dict]], where: Path | None) -> str:
     entries = report.register(where)
     lines = ["(report-register)=\n## The register of deviations"]
     lines.append(
-        "What lies more than three points below the paper has an entry in `results/deviations.toml`; a test fails for "
-        "a cell that has none."
+        "Why cells lie more than three points below the paper, which take too long to measure here, and which measure "
+        "something else than the printed ones. The entries are those of `results/deviations.toml`; a test fails for a "
+        "deviating cell that has none."
     )
     kinds = {"deviation": "", "too_long": " (too long to measure)", "unlike": " (not like for like)"}
     for kind, words in kinds.items():
@@ -247,21 +258,23 @@ def _register(cells: dict[str, list[dict]], where: Path | None) -> str:
 
 
 def status_page(executed: Sequence[Path]) -> str:
-    """Return the table of chapters as MyST: how long each took, when and where; a chapter that never ran says so."""
-    lines = ["| chapter | seconds | slowest cell | code cells | executed (UTC) | on |", "|---|---:|---:|---:|---|---|"]
-    total = 0.0
+    """Return the table of chapters as MyST: how long each took, when, on what; a chapter that never ran says so."""
+    lines = ["| chapter | seconds | slowest cell | code cells | executed (UTC) |", "|---|---:|---:|---:|---|"]
+    total, machines = 0.0, {}
     for path in executed:
         about, cells = _read(path)
         link = f"[](../notebooks/{path.name})"
         if not about.get("papermill", {}).get("end_time"):
-            lines.append(f"| {link} | not executed | | | | |")
+            lines.append(f"| {link} | not executed | | | |")
             continue
         run = about["papermill"]
         slowest = max((c["metadata"].get("papermill", {}).get("duration") or 0 for c in cells), default=0)
         when = datetime.fromisoformat(run["end_time"]).strftime("%Y-%m-%d %H:%M")
         total += run["duration"]
-        lines.append(f"| {link} | {run['duration']:.0f} | {slowest:.0f} | {len(cells)} | {when} | {_machine(about)} |")
-    return "\n".join([*lines, "", f"Together: {_time(total)} of computing."]) + "\n"
+        lines.append(f"| {link} | {run['duration']:.0f} | {slowest:.0f} | {len(cells)} | {when} |")
+        machines[_machine(about)] = None  # a set in order
+    where = f" Executed on {'; and on '.join(machines)}." if machines else ""
+    return "\n".join([*lines, "", f"Together: {_time(total)} of computing.{where}"]) + "\n"
 
 
 def _read(path: Path) -> tuple[dict, list[dict]]:
@@ -278,7 +291,7 @@ def _machine(about: dict) -> str:
     python = f"Python {about.get('language_info', {}).get('version', '?')}"
     if not host:
         return python
-    return f"{host['machine']}, {_many(host['threads'], 'thread')}; {python}, torch {host['versions']['torch']}"
+    return f"{host['machine']}, {_many(host['threads'], 'thread')}, {python}, torch {host['versions']['torch']}"
 
 
 # ---------------------------------------------------------------- small words of HTML

@@ -6,7 +6,10 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from bs4 import BeautifulSoup
 
+from book import build
+from book._ext import printed
 from book.build import BUILD, settings
 
 HTML = BUILD / "html"
@@ -123,3 +126,20 @@ def test_the_playground_steps_in_its_chapter(open_file):
     widget.scroll_into_view_if_needed()
     widget.get_by_role("button", name="Step").click()
     assert re.search(r"step 1\b", widget.locator(".bh-verdict").inner_text())
+
+
+def test_a_table_on_paper_keeps_every_cell_and_breaks_only_the_widest_columns():
+    cells = "<tr><th rowspan=2>LSH</th><td>2</td><td>{0}</td></tr><tr><td>4</td><td>{0}</td></tr>".format("word " * 40)
+    html = f"<table><tr><th></th><th>k</th><th></th></tr><tr><th>method</th><th></th><th></th></tr>{cells}</table>"
+    table = printed.table_of(BeautifulSoup(html, "html.parser").table)
+    rows = [[entry.astext() for entry in row] for row in table.findall(printed.nodes.row)]
+    assert rows == [["method", "k", ""], ["LSH", "2", ("word " * 40).strip()], ["", "4", ("word " * 40).strip()]]
+    size, columns, lines = printed.layout(rows, head=1)
+    assert (size, lines) == ("footnotesize", 5)
+    assert re.fullmatch(r"\{lr>\{\\raggedright\\arraybackslash\}p\{47.6em\}\}", columns)
+
+
+def test_without_latex_the_pdf_names_the_packages(monkeypatch, capsys):
+    monkeypatch.setattr(build.shutil, "which", lambda program: None)
+    assert build.main(["pdf"]) == 1
+    assert "apt-get install texlive-xetex" in capsys.readouterr().err

@@ -31,7 +31,7 @@ export function place(column, columns, row, rows) {
   return (column + 0.5 + 0.84 * ((row + 0.5) / rows - 0.5)) / columns;
 }
 
-const SIGNS = { reproduced: "✓", close: "~", deviates: "✗" };
+const SIGNS = { reproduced: "✓", close: "~", deviates: "✗", "not like for like": "≠" };
 const UNMEASURED = ["missing", "too long"];
 
 /** A cell in words, as pairs of name and text. */
