@@ -116,7 +116,7 @@ _DECLARED = (
         images.filter_training,
         (2,),
         1,
-        tuple(training_row(winners, patches) for patches in _PATCHES for winners in (1, 10)),
+        tuple(training_row(winners, patches) for patches in _PATCHES for winners in (1, 10, 100)),
     ),
     Experiment(
         "centring-mnist",
