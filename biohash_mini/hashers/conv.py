@@ -21,8 +21,9 @@ class BioConvHash(Hasher):
     r"""Sparse codes of images: a BioHash layer on learned convolutional features.
 
     .. math:: a_{fs} = \Bigl[\frac{\langle W_f, x_s\rangle}{\lVert x_s\rVert}\Bigr]_+
-              \text{ if among the } k_{\mathrm{CI}} \text{ largest of position } s, \text{ else } 0, \qquad
-              y = \mathrm{BioHash}\bigl(\mathrm{maxpool}(a)\bigr)
+              \text{ if among the } k_{\mathrm{CI}} \text{ largest of position } s, \text{ else } 0
+
+    .. math:: y = \mathrm{BioHash}\bigl(\mathrm{maxpool}(a)\bigr)
 
     It takes images of shape (n, c, h, w). An image is stored as one byte per feature while the layer learns. Filters
     and layer learn with ``reduction="mean"`` of :func:`~biohash_mini.plasticity.step_`, which needs far fewer passes
