@@ -2,8 +2,10 @@
 
 from .codes import Codes, DenseCodes, SparseCodes
 from .hashers import (
+    DH,
     ITQ,
     LSH,
+    UHBNN,
     BioConvHash,
     BioHash,
     DenseFly,
@@ -21,8 +23,10 @@ from .search import HammingIndex
 __version__ = "0.1.0"
 
 __all__ = [
+    "DH",
     "ITQ",
     "LSH",
+    "UHBNN",
     "BioConvHash",
     "BioHash",
     "Codes",

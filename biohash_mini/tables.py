@@ -81,8 +81,9 @@ _DECLARED = (
         "mnist",
         measures.class_retrieval,
         seeds=5,
-        once=frozenset(("BioConvHash", k) for k in _TO_32),
-        skip=_CONV_AT_64,
+        also=("DH", "UH-BNN"),
+        once=frozenset((method, k) for method in ("BioConvHash", "DH", "UH-BNN") for k in (*_TO_32, 64)),
+        skip=_CONV_AT_64 | {("UH-BNN", 64), *((method, k) for method in ("DH", "UH-BNN") for k in (2, 4, 8))},
     ),
     Experiment(
         "cifar10",

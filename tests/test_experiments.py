@@ -124,8 +124,10 @@ def test_the_report_has_every_cell_and_says_what_is_missing(tmp_path, capsys):
     bio = cells["BioHash", 2]
     assert (bio["paper"], bio["ours"], bio["seeds"], bio["best"], bio["worst"]) == (44.38, 45.0, 2, 71.0, 31.0)
     assert bio["sd"] == pytest.approx(2**0.5) and bio["verdict"] == "reproduced"
-    assert cells["LSH", 64]["verdict"] == "missing" and cells["DH", 16]["verdict"] == "reported only"
+    assert cells["LSH", 64]["verdict"] == cells["DH", 16]["verdict"] == "missing"
     assert ("DH", 2) not in cells and cells["BioHash", 64]["paper"] is None
+    quoted = {c["method"]: c["verdict"] for c in report.cells(["cifar10-vgg16"], where=tmp_path)}
+    assert quoted["USDH"] == "reported only" and quoted["BioHash"] == "missing"
     assert bio["difference"] == pytest.approx(0.62)
     assert main(["report", "mnist", "--markdown", "--results", str(tmp_path)]) == 0
     assert "45.00 ± 1.4 (44.38)" in capsys.readouterr().out.replace("\u00a0", " ")

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import linprog
+from sklearn.linear_model import Ridge
 from torch.nn.functional import cosine_similarity, normalize
 
-from biohash_mini import LSH, GreedyHash, SOLHash, mean_average_precision
+from biohash_mini import DH, LSH, UHBNN, GreedyHash, SOLHash, mean_average_precision
 from biohash_mini.codes import SparseCodes
 from biohash_mini.datasets import load
 from biohash_mini.experiments import EXPERIMENTS
+from biohash_mini.hashers.autoencoder import best_bits, bnn_loss, decoder
+from biohash_mini.hashers.deep import dh_loss
 from biohash_mini.hashers.greedy import StraightThroughSign, greedy_loss
 from biohash_mini.hashers.lifting import best_step, corner, lifting_gradient, lifting_loss
 from biohash_mini.measures import RIVALS, make_hasher
@@ -24,10 +27,13 @@ CONTRACT = [
 ]
 
 
-@pytest.mark.parametrize("method", [GreedyHash, SOLHash], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("method", [DH, UHBNN, GreedyHash, SOLHash], ids=lambda m: m.__name__)
 @pytest.mark.parametrize("check", CONTRACT, ids=lambda f: f.__name__.removeprefix("test_"))
 def test_rivals_obey_what_all_hashers_obey(check, method, X, tmp_path, monkeypatch):
     monkeypatch.setattr(shared, method.__name__, method, raising=False)  # for a repr that is evaluated there
+    defaults = method.__init__.__kwdefaults__
+    for name in {"max_epochs", "n_iterations"} & defaults.keys():
+        monkeypatch.setitem(defaults, name, 5)  # the contract holds from the first steps on
     spoil, message = shared.BAD[0]
     given = {"method": method, "X": X, "tmp_path": tmp_path, "device": "cpu", "hash_length": 0}
     given |= {"spoil": spoil, "message": message}
@@ -40,6 +46,10 @@ def test_rivals_obey_what_all_hashers_obey(check, method, X, tmp_path, monkeypat
         (GreedyHash(4, momentum=1.0), r"momentum must lie in \[0, 1\), got 1.0"),
         (GreedyHash(4, batch_size=1), "batch_size must be at least 2, for pairs, got 1"),
         (GreedyHash(4, penalty=-1), "penalty must not be negative, got -1"),
+        (DH(4, hidden=(3, 0)), r"hidden must be two widths of at least 1, got \(3, 0\)"),
+        (DH(4, spread=-1), "spread, orthogonality and weight_decay must not be negative"),
+        (UHBNN(4, n_rounds=-1), "n_rounds must not be negative, got -1"),
+        (UHBNN(4, balance=-1), "quantisation, independence, balance, weight_decay must not be negative"),
         (SOLHash(4, fan_in=0), r"fan_in must lie in \(0, 1\], got 0"),
         (SOLHash(4, activity=2), r"activity must lie in \(0, 1\], got 2"),
         (SOLHash(4, n_steps=0), "n_steps must be at least 1, got 0"),
@@ -168,6 +178,57 @@ def test_solhash_learns_from_as_many_rows_as_it_is_told(X):
     assert SOLHash(4, n_samples=50).fit(X).encode(X) != codes
 
 
+def test_losses_of_networks_equal_their_formulas_term_by_term():
+    draw = torch.Generator().manual_seed(0)
+    H, W = torch.randn(7, 3, generator=draw), torch.randn(3, 5, generator=draw)
+    B = torch.where(torch.randn(7, 3, generator=draw) > 0, 1.0, -1.0)
+    own = sum(((1 if h > 0 else -1) - h) ** 2 for h in H.flatten()) / 7
+    vary = sum((H[i] - H.mean(0)).square().sum() for i in range(7)) / 7
+    rotate = sum((W[i] @ W[j] - float(i == j)) ** 2 for i in range(3) for j in range(3))
+    torch.testing.assert_close(dh_loss(H, [W, W], 0.3, 0.2), own / 2 - 0.3 * vary / 2 + 0.2 * rotate)
+    near = sum((H[i] - B[i]).square().sum() for i in range(7)) / 7
+    gram = sum(((H[:, i] * H[:, j]).mean() - float(i == j)) ** 2 for i in range(3) for j in range(3))
+    terms = 0.3 * near + 0.2 * gram + 0.1 * H.mean(0).square().sum()
+    torch.testing.assert_close(bnn_loss(H, B, 0.3, 0.2, 0.1), terms / 2)
+
+
+def test_the_decoder_is_a_ridge_regression():
+    draw = torch.Generator().manual_seed(0)
+    X, B = torch.randn(50, 6, generator=draw), torch.where(torch.randn(50, 3, generator=draw) > 0, 1.0, -1.0)
+    ridge = Ridge(alpha=50 * 0.1).fit(B.numpy(), X.numpy())
+    D, c = decoder(B, X, 0.1)
+    np.testing.assert_allclose(D, ridge.coef_.T, atol=1e-5)
+    np.testing.assert_allclose(c, ridge.intercept_, atol=1e-5)
+
+
+def test_no_single_flip_improves_the_best_bits():
+    draw = torch.Generator().manual_seed(0)
+    X, H, D = (torch.randn(shape, generator=draw) for shape in ((40, 6), (40, 4), (4, 6)))
+
+    def objective(B):
+        return (X - B @ D).square().sum(1) + 0.5 * (H - B).square().sum(1)
+
+    first = torch.where(H > 0, 1.0, -1.0)
+    B = best_bits(first, X, H, D, 0.5)
+    assert (B.abs() == 1).all() and (objective(B) <= objective(first) + 1e-5).all()
+    assert (objective(B) < objective(first) - 1e-3).any()
+    for bit in range(4):
+        flipped = B.clone()
+        flipped[:, bit] *= -1
+        assert (objective(B) <= objective(flipped) + 1e-5).all()
+
+
+def test_networks_start_as_principal_components_and_learn(X):
+    first, last = (DH(4, max_epochs=epochs).fit(X) for epochs in (1, 10))
+    assert last.losses_[-1] < last.losses_[0] and first.hidden is None
+    assert last.weights1_.shape == (48, X.shape[1]) and last.weights_.shape == (4, 18)
+    rounds = UHBNN(4, n_rounds=2, n_iterations=20).fit(X)
+    assert rounds.losses_[-1] < rounds.losses_[0] and len(rounds.losses_) == 3
+    np.testing.assert_array_equal(  # the range of the data does not matter
+        rounds.transform(X), UHBNN(4, n_rounds=2, n_iterations=20).fit(8 * np.asarray(X)).transform(8 * np.asarray(X))
+    )
+
+
 def test_rivals_beat_random_projections_by_far_on_real_digits():
     task = load("mnist").retrieval_task(seed=0)
     rows = slice(0, 3000)
@@ -177,11 +238,13 @@ def test_rivals_beat_random_projections_by_far_on_real_digits():
         codes = hasher.encode(task.queries), hasher.encode(task.database[rows])
         return mean_average_precision(*codes, task.query_labels, task.database_labels[rows])
 
-    assert min(score(GreedyHash(8)), score(SOLHash(8, n_samples=1000))) > score(LSH(8)) + 0.07
+    rivals = DH(8, max_epochs=10), UHBNN(8, n_iterations=20), GreedyHash(8), SOLHash(8, n_samples=1000)
+    assert min(map(score, rivals)) > score(LSH(8)) + 0.07
 
 
 def test_rivals_stand_in_the_tables_that_have_them_and_in_no_other():
     where = {name: {e.name for e in EXPERIMENTS.values() if name in {c.method for c in e.cells()}} for name in RIVALS}
+    assert where["DH"] == where["UH-BNN"] == {"mnist"}
     assert where["SOLHash"] == {"solhash", "training-time"}
     assert where["GreedyHash"] == {"cifar10-vgg16", "training-time", "training-time-cifar10-vgg16"}
     assert where["GreedyHash on pixels"] == {"shadows"}

@@ -1,8 +1,10 @@
 """One file per family of hashing methods; all obey :class:`~biohash_mini.hashers.base.Hasher`."""
 
+from .autoencoder import UHBNN
 from .base import Hasher
 from .bio import BioHash, NaiveBioHash
 from .conv import BioConvHash
+from .deep import DH
 from .fly import DenseFly, FlyHash
 from .greedy import GreedyHash
 from .lifting import SOLHash
@@ -11,8 +13,10 @@ from .pca import ITQ, PCAHash
 from .spectral import SpectralHash
 
 __all__ = [
+    "DH",
     "ITQ",
     "LSH",
+    "UHBNN",
     "BioConvHash",
     "BioHash",
     "DenseFly",

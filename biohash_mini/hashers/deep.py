@@ -1,0 +1,182 @@
+"""Signs of a small network that learns without labels: DH, and what it shares with UH-BNN."""
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+from tqdm.auto import tqdm
+
+from .base import Hasher, require
+from .pca import principal_axes
+
+
+def dh_loss(H: Tensor, weights: Sequence[Tensor], spread: float = 1.0, orthogonality: float = 1.0) -> Tensor:
+    r"""Return the loss of DH for a minibatch, a scalar: codes near ±1, bits that vary, layers that rotate.
+
+    .. math::
+
+       L = \frac{1}{2n}\sum_i\|b_i-h_i\|^2 - \frac{\lambda_1}{2n}\sum_i\|h_i-\bar h\|^2
+           + \frac{\lambda_2}{2}\sum_l\|W_lW_l^\top-I\|_F^2, \qquad b=\mathrm{sgn}(h)
+
+    Parameters
+    ----------
+    H : Tensor of shape (n, k)
+        Outputs of the network.
+    weights : sequence of Tensors of shape (width, width before)
+        Of its layers.
+    spread, orthogonality : float >= 0
+        Weights of the second and the third term.
+    """
+    B = signs(H).detach()
+    rotation = sum((W @ W.T - torch.eye(len(W)).to(W)).square().sum() for W in weights)
+    vary = (H - H.mean(0)).square().sum() / len(H)
+    return ((B - H).square().sum() / len(H) - spread * vary + orthogonality * rotation) / 2
+
+
+def signs(H: Tensor) -> Tensor:
+    """Return +1 where H > 0 and -1 elsewhere, as codes have it."""
+    return torch.where(H > 0, 1.0, -1.0).to(H)
+
+
+class Network(Hasher):
+    """Three layers, the last of which gives the bits."""
+
+    _squash: ClassVar[Callable[[Tensor], Tensor]]
+    _wider: ClassVar[tuple[int, int]]  # units that the hidden layers have more than the last by default
+    _LAYERS = ("weights1_", "bias1_", "weights2_", "bias2_", "weights_", "bias_")
+
+    def _start(self, X: Tensor) -> list[Tensor]:
+        """Return W1, c1, W2, c2, W3, c3 of a network that takes principal components and passes the leading ones on."""
+        k = self.hash_length
+        hidden = [k + more for more in self._wider] if self.hidden is None else self.hidden
+        weights = [torch.eye(width, before) for before, width in pairwise((X.shape[1], *hidden, k))]
+        axes = principal_axes(X, min(weights[0].shape))
+        weights[0][: len(axes)] = axes
+        return [p.to(X).requires_grad_() for W in weights for p in (W, torch.zeros(len(W)))]
+
+    def _outputs(self, X: Tensor, layers: Sequence[Tensor]) -> Tensor:
+        """Return what the layers make of X, shape (n, k); the last of them does not squash."""
+        W1, c1, W2, c2, W3, c3 = layers
+        squash = type(self)._squash
+        return linear(squash(linear(squash(linear(X, W1, c1)), W2, c2)), W3, c3)
+
+    def _keep(self, layers: Sequence[Tensor], losses: list[float]) -> None:
+        require(math.isfinite(losses[-1]), "training diverges: lower the weights of the loss or the learning rate")
+        vars(self).update(zip(self._LAYERS, (p.detach() for p in layers), strict=True), losses_=losses)
+
+    def _activations(self, X: Tensor) -> Tensor:
+        return self._outputs(X, [getattr(self, name) for name in self._LAYERS])
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        pair = self.hidden is None or (len(self.hidden) == 2 and min(self.hidden) >= 1)
+        require(pair, f"hidden must be two widths of at least 1, got {self.hidden}")
+
+
+class DH(Network):
+    r"""Deep hashing (Lu et al., 2017): the signs of three layers that rotate the data and spread it over the bits.
+
+    .. math:: h = \tanh(W_3\tanh(W_2\tanh(W_1x+c_1)+c_2)+c_3), \qquad y_\mu = 1 \text{ iff } h_\mu > 0
+
+    The network starts as PCAHash and descends on :func:`~biohash_mini.hashers.deep.dh_loss`, minibatch by minibatch.
+
+    Parameters
+    ----------
+    hash_length : int >= 1
+        Bits of a code (k).
+    hidden : pair of int, optional
+        Widths of the hidden layers, by default k + 44 and k + 14: 60 and 30 for 16 bits.
+    spread, orthogonality : float >= 0
+        Weights of the terms of the loss.
+    weight_decay : float >= 0
+        Weight of half the squared norm of all parameters.
+    learning_rate : float > 0
+        First learning rate of Adam; it falls linearly to zero over ``max_epochs``.
+    max_epochs : int >= 1
+        Passes over the data.
+    batch_size : int >= 1
+        Rows of a minibatch.
+    center : bool
+        Whether the mean of the training data is subtracted first.
+    seed : int
+        Seed of the order of the data.
+    device : str
+        "auto", "cpu", "cuda" or "mps".
+    verbose : bool
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    weights1_, bias1_, weights2_, bias2_, weights_, bias_ : Tensor
+        Learned weights and offsets of the three layers; ``weights_`` has shape (k, second width).
+    losses_ : list of float
+        Mean loss over the minibatches of each epoch.
+
+    Notes
+    -----
+    The authors take the variance of a bit about zero, on the assumption that bits are balanced; a bit that is always on
+    then has the largest one. Here it is taken about the mean.
+    """
+
+    _squash = torch.tanh
+    _wider = (44, 14)
+
+    def __init__(
+        self,
+        hash_length: int = 16,
+        *,
+        hidden: tuple[int, int] | None = None,
+        spread: float = 1.0,
+        orthogonality: float = 1.0,
+        weight_decay: float = 1e-3,
+        learning_rate: float = 1e-3,
+        max_epochs: int = 20,
+        batch_size: int = 100,
+        center: bool = True,
+        seed: int = 0,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.hash_length = hash_length
+        self.hidden = hidden
+        self.spread = spread
+        self.orthogonality = orthogonality
+        self.weight_decay = weight_decay
+        self.learning_rate = learning_rate
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.center = center
+        self.seed = seed
+        self.device = device
+        self.verbose = verbose
+
+    def _fit(self, X: Tensor, rng: torch.Generator) -> None:
+        layers, losses = self._start(X), []
+        optimizer = torch.optim.Adam(layers, weight_decay=self.weight_decay)
+        for epoch in tqdm(range(self.max_epochs), unit="epoch", disable=not self.verbose):
+            optimizer.param_groups[0]["lr"] = self.learning_rate * (1 - epoch / self.max_epochs)
+            batches = torch.randperm(len(X), generator=rng).to(X.device).split(self.batch_size)
+            losses.append(sum(self._step(optimizer, X[rows]) for rows in batches) / len(batches))
+        self._keep(layers, losses)
+
+    def _step(self, optimizer: torch.optim.Optimizer, X: Tensor) -> float:
+        layers = optimizer.param_groups[0]["params"]
+        with torch.enable_grad():
+            H = torch.tanh(self._outputs(X, layers))
+            loss = dh_loss(H, layers[::2], self.spread, self.orthogonality)
+            optimizer.zero_grad()
+            loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        weights = (self.spread, self.orthogonality, self.weight_decay)
+        require(min(weights) >= 0, f"spread, orthogonality and weight_decay must not be negative, got {weights}")
+        require(self.learning_rate > 0, f"learning_rate must be positive, got {self.learning_rate}")
+        require(self.max_epochs >= 1, f"max_epochs must be at least 1, got {self.max_epochs}")
+        require(self.batch_size >= 1, f"batch_size must be at least 1, got {self.batch_size}")
