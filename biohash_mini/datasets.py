@@ -174,17 +174,19 @@ class Dataset:
         )
 
 
-def load(name: str, profile: str = "mini") -> Dataset:
+def load(name: str, profile: str = "mini", *, pool: bool = True) -> Dataset:
     """Return a data set, n rows of d values.
 
     Parameters
     ----------
     name : {"mnist", "cifar10", "glove", "glove-100d", "cifar10-vgg16", "cifar10-vgg16bn", "cifar10-alexnet"}
         ``glove`` has the 300 dimensions of the paper; its mini sample, and ``glove-100d``, have 100. The last three
-        are features of CIFAR-10's images in their order: fc7 if it was extracted, else the pooled convolutions. They
-        share a mini sample, AlexNet's.
+        are features of CIFAR-10's images in their order: fc7 if it was extracted, else the pooled convolutions, pooled
+        here if only pool5 was. They share a mini sample, AlexNet's.
     profile : {"mini", "full"}
         The embedded sample, or everything; the latter may take a download the first time.
+    pool : bool
+        Whether the maps of pool5 are averaged over their positions.
     """
     spec = known(name)
     if profile not in PROFILES:
@@ -192,7 +194,12 @@ def load(name: str, profile: str = "mini") -> Dataset:
     layer = SAMPLE_LAYER if name in FEATURES else ""
     if profile == "full" and name in FEATURES:
         arrays, about = load_arrays(find(name))
-        sha256, layer = digest(arrays), "{network} {layer}, {side} px".format(**about)
+        sha256 = digest(arrays)
+        if about["layer"] == "pool5" and pool:
+            channels = 256 if about["network"] == "alexnet" else 512
+            arrays["X"] = arrays["X"].reshape(len(arrays["X"]), channels, -1).mean(2, np.float32).astype(np.float16)
+            about["layer"] = "pooled"
+        layer = "{network} {layer}, {side} px".format(**about)
     elif profile == "full":
         arrays, sha256 = read_full(name), spec.sha256
     else:

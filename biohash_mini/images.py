@@ -7,9 +7,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
 from .datasets import Task, load, nearest
-from .hashers import BioConvHash
+from .hashers import BioConvHash, BioHash
+from .hashers.pca import principal_axes
 from .measures import Cell, hash_task, hashed, in_percent, make_hasher, retrieval_task
 from .metrics import average_precision, mean_average_precision, tie_bounds
 from .paper import ACTIVITY_USED, CHANNEL_WINNERS_USED
@@ -105,11 +107,15 @@ def shadow(images: np.ndarray, strength: float = 0.3, area: float = 0.8) -> np.n
 @lru_cache(maxsize=1)
 def _feature_facts(data: str, profile: str, seed: int, at: int) -> dict:
     """Return the layer that features come from, and ``no_hash``: their mAP in %, ranked by cosine without a hash."""
-    task = retrieval_task(data, profile, seed)
+    return {"layer": load(data, profile).layer, "no_hash": no_hash(retrieval_task(data, profile, seed), at)}
+
+
+def no_hash(task: Task, at: int) -> float:
+    """Return mAP in % of the ranking by cosine of the vectors themselves: the ceiling of their hashes."""
     ids = nearest(task.queries, task.database, at, metric="cosine")
     found = task.database_labels[ids] == task.query_labels[:, None]
     scores = average_precision(np.tile(np.arange(at), (len(found), 1)), found)
-    return {"layer": load(data, profile).layer, "no_hash": round(100 * float(scores.mean()), 4)}
+    return round(100 * float(scores.mean()), 4)
 
 
 def on_features(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
@@ -122,3 +128,37 @@ def on_features(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
     scores = tie_bounds(h.queries, h.database, task.query_labels, task.database_labels, exp.at)
     facts = _feature_facts(exp.data, profile, cell.seed, exp.at)
     return {cell.method: in_percent(*scores) | facts | h.facts}
+
+
+#: What may be made of the last map of a network: the mean over positions, all of it, or its leading components.
+KINDS = ("pooled", "pooled, whitened", "pool5", "pool5, components", "pool5, whitened")
+
+
+def map_kinds(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return mAP of BioHash on what the row makes of the last map, on the validation split; queries stay untouched."""
+    task = kind_task(exp.data, profile, cell.seed, cell.method)
+    h = hash_task(BioHash(cell.hash_length, activity=ACTIVITY_USED["cifar10"], seed=cell.seed), task)
+    scores = tie_bounds(h.queries, h.database, task.query_labels, task.database_labels, exp.at)
+    return {cell.method: in_percent(*scores) | {"no_hash": no_hash(task, exp.at)} | h.facts}
+
+
+@lru_cache(maxsize=1)
+def kind_task(data: str, profile: str, seed: int, kind: str, rank: int = 512) -> Task:
+    """Return the validation split of a network's features, as one of ``KINDS``.
+
+    "components" are the ``rank`` leading principal ones; "whitened", they are also scaled to variance one. The embedded
+    sample has a map of one position.
+    """
+    layer, _, change = kind.partition(", ")
+    features = load(data, profile, pool=layer == "pooled")
+    if profile == "full" and f" {layer}," not in features.layer:
+        raise ValueError(f"{kind!r} needs pool5, and there is {features.layer}: see `biohash features --help`")
+    task = features.retrieval_task(seed=seed).validation(seed=seed)
+    if not change:
+        return task
+    X, Q = torch.from_numpy(task.database), torch.from_numpy(task.queries)
+    mean = X.mean(0)
+    axes = principal_axes(X - mean, min(rank, X.shape[1])).to(X)
+    X, Q = (X - mean) @ axes.T, (Q - mean) @ axes.T
+    scale = X.std(0) + 1e-6 if change == "whitened" else torch.ones(())
+    return replace(task, database=(X / scale).numpy(), queries=(Q / scale).numpy(), train=None)

@@ -183,6 +183,19 @@ _DECLARED = (
         )
         for network, label in _NETWORKS.items()
     ),
+    *(
+        Experiment(
+            f"map-kinds-{network}",
+            f"BioHash on what can be made of {_NETWORKS[network]}'s last map, validation split of CIFAR-10, mAP@1000",
+            f"cifar10-{network}",
+            images.map_kinds,
+            (2, 4, 8),
+            1,
+            images.KINDS,
+            at=1000,
+        )
+        for network in ("vgg16", "alexnet")
+    ),
     Experiment(
         "smoothness",
         "Functional smoothness on MNIST, Pearson's r",

@@ -46,6 +46,7 @@ CHAPTERS = {  # the chapter that shows an experiment
         for table in ("", "sparsity-")
         for net in ("vgg16", "vgg16bn", "alexnet")
     },
+    **dict.fromkeys(("map-kinds-vgg16", "map-kinds-alexnet"), "12_deep_features"),
     **dict.fromkeys(("glove-euclidean", "glove-cosine", "schedule-glove"), "13_words"),
     **dict.fromkeys(("training-time", "training-time-cifar10-vgg16"), "14_rivals"),
     "choices-mnist": "15_open_choices",

@@ -19,6 +19,7 @@ from biohash_mini.data import sources
 from biohash_mini.datasets import load
 from biohash_mini.experiments import EXPERIMENTS
 from biohash_mini.features import MEAN, NETWORKS, STD, build, extract, preprocess
+from biohash_mini.images import kind_task
 from biohash_mini.measures import METHODS, Cell
 from biohash_mini.paper import TABLES
 from biohash_mini.storage import digest, load_arrays, save_arrays
@@ -334,6 +335,18 @@ def test_fc7_is_preferred_to_the_convolutions_and_both_say_what_they_are(tmp_pat
     assert load("cifar10-alexnet", "full").layer.endswith("64 px")  # the given folder comes first
 
 
+def test_maps_are_pooled_when_only_they_were_extracted():
+    maps = np.random.default_rng(0).random((40, 256, 4)).astype(np.float16)
+    about = {"network": "alexnet", "layer": "pool5", "side": 95}
+    arrays = {**rows(), "X": maps.reshape(40, -1)}
+    save_arrays(sources.cache_path("cifar10-alexnet-pool5"), arrays, **about)
+    pooled, flat = load("cifar10-alexnet", "full"), load("cifar10-alexnet", "full", pool=False)
+    np.testing.assert_allclose(pooled.X, maps.astype(np.float32).mean(2), rtol=1e-3)
+    np.testing.assert_array_equal(flat.X, arrays["X"])
+    assert (pooled.layer, flat.layer) == ("alexnet pooled, 95 px", "alexnet pool5, 95 px")
+    assert pooled.sha256 == flat.sha256 == digest(arrays)
+
+
 def test_damaged_features_are_refused_rather_than_replaced_by_others():
     about = {"network": "alexnet", "layer": "pooled", "side": 224}
     save_arrays(sources.cache_path("cifar10-alexnet-pooled"), rows(), **about)
@@ -402,6 +415,25 @@ def test_a_cell_on_features_says_what_was_hashed_and_what_no_hash_would_give():
         assert record["layer"] == "alexnet pooled, 224 px"
         assert record["worst"] <= record["value"] < record["no_hash"] < 100
     assert record["params"]["activity"] == 0.005 and record["n_units"] == 400
+
+
+def test_kinds_of_a_map_are_rotations_of_it_and_scaled_to_variance_one_when_whitened():
+    whole, turned, white = (
+        kind_task("cifar10-alexnet", "mini", 0, kind) for kind in ("pool5", "pool5, components", "pool5, whitened")
+    )
+    want = whole.database - whole.database.mean(0)
+    np.testing.assert_allclose((turned.database[:50] ** 2).sum(1), (want[:50] ** 2).sum(1), rtol=1e-3)
+    np.testing.assert_allclose(white.database.std(0, ddof=1), 1, atol=2e-2)
+    assert white.train is white.database and len(white.queries) == len(whole.queries) == 1000
+
+
+def test_what_is_made_of_a_map_is_scored_on_the_validation_split():
+    experiment = EXPERIMENTS["map-kinds-alexnet"]
+    record = experiment.measure(experiment, Cell("pooled, whitened", 2, 0), "mini")["pooled, whitened"]
+    assert record["worst"] <= record["value"] < record["no_hash"] < 100 and record["params"]["activity"] == 0.005
+    save_arrays(sources.cache_path("cifar10-alexnet-pooled"), rows(), network="alexnet", layer="pooled", side=64)
+    with pytest.raises(ValueError, match="'pool5' needs pool5, and there is alexnet pooled, 64 px"):
+        kind_task("cifar10-alexnet", "full", 0, "pool5")
 
 
 def test_no_hash_is_the_ranking_by_cosine():

@@ -29,7 +29,7 @@ from ..storage import digest, load_arrays, save_arrays
 from . import COLOUR, Arrays
 
 N_WORDS = 50_000  # the paper's vocabulary: the most frequent words
-FEATURE_LAYERS = ["-fc7", "-pooled"]  # ends of the names of files of features, best first
+FEATURE_LAYERS = ["-fc7", "-pooled", "-pool5"]  # ends of the names of files of features, best first
 HEAD = 1 << 28  # bytes read of a raw file: more than any of them needs, and a bound on what a bad archive unpacks to
 log = logging.getLogger(__name__)
 
