@@ -35,7 +35,7 @@ def inhibition_on_part(exp: Experiment, cell: Cell, profile: str) -> dict[str, d
 
     A fifth of the images makes a fifth of the minibatches; steps are five times as large, so that units travel as far.
     """
-    return _on_part(exp, cell, profile, channel_winners=int(cell.method), learning_rate=0.1)
+    return _on_part(exp, cell, profile, channel_winners=int(cell.method), learning_rate=1.0)
 
 
 def filter_training(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
