@@ -4,6 +4,7 @@ Letters: ``X`` (n, d) data, ``W`` (m, d) synapses, ``S`` (n, m) overlaps, ``g`` 
 the anti-Hebbian unit counted from 1.
 """
 
+import math
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
@@ -146,6 +147,8 @@ def train(
             step_(W, X[rows], lr, p=p, anti_rank=anti_rank, delta=delta, reduction=reduction)
         history.append(Epoch(t + 1, lr, row_norms(W, p).mean().item()))
         progress(history[-1])
+        if not math.isfinite(history[-1].mean_norm):
+            raise ValueError(f"training diverges: lower the learning_rate, {learning_rate}")
         if history[-1].mean_norm < norm_tol:
             break
     return history

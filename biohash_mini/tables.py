@@ -107,7 +107,12 @@ _DECLARED = (
         )
         for data, name, measure, at in (
             ("mnist", "MNIST, mAP@All", images.channel_inhibition, None),
-            ("cifar10", "CIFAR-10 with 10,000 images in the database, mAP@1000", images.inhibition_on_part, 1000),
+            (
+                "cifar10",
+                "CIFAR-10 with 10,000 images in the database, a = 5%, mAP@1000",
+                images.inhibition_on_part,
+                1000,
+            ),
         )
     ),
     Experiment(

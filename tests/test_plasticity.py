@@ -109,6 +109,12 @@ def test_training_runs_the_whole_schedule_without_a_tolerance():
     assert len(train(X, W, norm_tol=0, max_epochs=7, rng=rng(2))) == 7
 
 
+def test_training_that_diverges_says_what_to_do():
+    X, W = torch.randn(200, 5), torch.randn(4, 5)
+    with pytest.raises(ValueError, match=r"training diverges: lower the learning_rate, 1e\+30"):
+        train(X, W, learning_rate=1e30, rng=torch.Generator().manual_seed(0))
+
+
 def test_training_recovers_well_separated_directions():
     centres = torch.eye(8)
     X = centres.repeat(100, 1) + 0.05 * torch.randn(800, 8, generator=rng())
