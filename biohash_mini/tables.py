@@ -109,7 +109,7 @@ _DECLARED = (
             ("mnist", "MNIST, mAP@All", images.channel_inhibition, None),
             (
                 "cifar10",
-                "CIFAR-10 with 10,000 images in the database, a = 5%, mAP@1000",
+                "CIFAR-10, 10,000 images in the database, a = 5%, mAP@1000",
                 images.inhibition_on_part,
                 1000,
             ),
