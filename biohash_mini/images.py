@@ -133,7 +133,7 @@ def on_features(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
     return {cell.method: in_percent(*scores) | facts | h.facts}
 
 
-#: What may be made of the last map of a network: the mean over positions, all of it, or its leading components.
+#: Names of what may be made of the last map of a network. Its mean over positions, all of it, or leading components.
 KINDS = ("pooled", "pooled, whitened", "pool5", "pool5, components", "pool5, whitened")
 
 

@@ -62,10 +62,10 @@ class UHBNN(Network):
 
     .. math:: h = W_3\,\sigma(W_2\,\sigma(W_1x+c_1)+c_2)+c_3, \qquad y_\mu = 1 \text{ iff } h_\mu > 0
 
-    Codes begin as those of ITQ. The encoder learns to give them (:func:`~biohash_mini.hashers.deep.bnn_loss`, by
+    Codes begin as those of ITQ. The encoder learns to give them (:func:`~biohash_mini.hashers.autoencoder.bnn_loss`, by
     L-BFGS on all rows). A round then has three steps: the decoder that rebuilds the data from the codes
-    (:func:`~biohash_mini.hashers.deep.decoder`), the codes that suit decoder and encoder
-    (:func:`~biohash_mini.hashers.deep.best_bits`), and the encoder again.
+    (:func:`~biohash_mini.hashers.autoencoder.decoder`), the codes that suit decoder and encoder
+    (:func:`~biohash_mini.hashers.autoencoder.best_bits`), and the encoder again.
 
     Parameters
     ----------
