@@ -38,6 +38,12 @@ def inhibition_on_part(exp: Experiment, cell: Cell, profile: str) -> dict[str, d
     return _on_part(exp, cell, profile, channel_winners=int(cell.method), activity=ACTIVITY_USED["mnist"])
 
 
+def validation_channels(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return the same with the queries of the validation split, to choose k_CI by; the table's stay untouched."""
+    changes = {"channel_winners": int(cell.method), "activity": ACTIVITY_USED["mnist"]}
+    return _on_part(exp, cell, profile, validation=True, **changes)
+
+
 def filter_training(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
     """Return mAP of BioConvHash, 10,000 images in the database; the row names k_CI and the patches learned from."""
     winners, patches = row_numbers(cell.method)
@@ -50,8 +56,8 @@ def centring(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
     return _on_part(exp, cell, profile, channel_winners=int(winners), center=how == "centred")
 
 
-def _on_part(exp: Experiment, cell: Cell, profile: str, **changes: object) -> dict[str, dict]:
-    task = small_task(exp.data, profile, cell.seed)
+def _on_part(exp: Experiment, cell: Cell, profile: str, validation: bool = False, **changes: object) -> dict[str, dict]:
+    task = small_task(exp.data, profile, cell.seed, validation=validation)
     h = hash_task(make_hasher("BioConvHash", cell.hash_length, cell.seed, exp.data).set_params(**changes), task)
     scores = tie_bounds(h.queries, h.database, task.query_labels, task.database_labels, exp.at)
     return {cell.method: in_percent(*scores) | h.facts}
@@ -69,9 +75,15 @@ def row_numbers(row: str) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1)
-def small_task(data: str, profile: str, seed: int, size: int = 10_000, n_queries: int = 1_000) -> Task:
-    """Return the task of a table with its first queries and a random part of its database, which also trains."""
+def small_task(
+    data: str, profile: str, seed: int, size: int = 10_000, n_queries: int = 1_000, validation: bool = False
+) -> Task:
+    """Return the task of a table with its first queries and a random part of its database, which also trains.
+
+    With ``validation`` the queries are those of the validation split, taken from the database.
+    """
     task = retrieval_task(data, profile, seed)
+    task = task.validation(seed=seed) if validation else task
     rows = np.sort(np.random.default_rng(seed).permutation(len(task.database))[:size])
     database = task.database[rows]
     return replace(

@@ -115,6 +115,19 @@ _DECLARED = (
             ),
         )
     ),
+    *(
+        Experiment(
+            f"channels-validation-{data}",
+            f"The choice of k_CI: validation split of {name}, 10,000 images in the database, a = 5%, {score}",
+            data,
+            images.validation_channels,
+            (2,),
+            1,
+            ("1", "5", "10", "25", "100"),
+            at,
+        )
+        for data, name, score, at in (("mnist", "MNIST", "mAP@All", None), ("cifar10", "CIFAR-10", "mAP@1000", 1000))
+    ),
     Experiment(
         "filter-training-mnist",
         "BioConvHash as its filters learn from more patches, MNIST with 10,000 digits in the database, mAP@All",

@@ -35,6 +35,8 @@ CHAPTERS = {  # the chapter that shows an experiment
     "channel-inhibition-mnist": "10_convolution",
     "channel-inhibition-cifar10": "10_convolution",
     "filter-training-mnist": "10_convolution",
+    "channels-validation-mnist": "10_convolution",
+    "channels-validation-cifar10": "10_convolution",
     "centring-mnist": "10_convolution",
     "solhash": "09_pixel_neighbours",
     "shadows": "11_shadows",

@@ -5,7 +5,7 @@ from biohash_mini import LSH, BioConvHash, BioHash, FlyHash, average_precision
 from biohash_mini.choices import CHOICES, tie_orders
 from biohash_mini.datasets import Task, load, nearest
 from biohash_mini.experiments import EXPERIMENTS
-from biohash_mini.images import shadow
+from biohash_mini.images import shadow, small_task
 from biohash_mini.measures import (
     METHODS,
     activity_of,
@@ -16,6 +16,7 @@ from biohash_mini.measures import (
     neighbour_purity,
     neighbour_task,
     pixel_truth,
+    retrieval_task,
 )
 
 
@@ -89,6 +90,16 @@ def test_every_choice_names_parameters_that_exist(row):
 def test_cells_that_a_table_skips_are_nowhere():
     assert ("BioConvHash", 64) not in {cell[:2] for cell in EXPERIMENTS["mnist"].cells()}
     assert "BioConvHash" not in {cell.method for cell in EXPERIMENTS["solhash"].cells()}
+
+
+def test_channels_are_chosen_without_the_queries_of_the_table():
+    table, part = retrieval_task("mnist", "mini", 0), small_task("mnist", "mini", 0, size=300, validation=True)
+    rows = {name: {row.tobytes() for row in getattr(part, name)} for name in ("database", "queries")}
+    known = {row.tobytes() for row in table.database}
+    assert rows["queries"] <= known and rows["database"] <= known and not rows["queries"] & rows["database"]
+    assert part.train is part.database and len(part.database) == 300
+    held_out = small_task("mnist", "mini", 0, size=300)
+    assert np.array_equal(held_out.queries, table.queries[:1000])
 
 
 def test_shadows_darken_the_lower_part():
