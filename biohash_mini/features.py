@@ -46,17 +46,17 @@ def _alexnet_features() -> nn.Sequential:
     """Return AlexNet's five convolutions: (n, 3, 224, 224) to (n, 256, 6, 6)."""
     return nn.Sequential(
         nn.Conv2d(3, 64, 11, stride=4, padding=2),
-        nn.ReLU(),
+        nn.ReLU(inplace=True),
         nn.MaxPool2d(3, stride=2),
         nn.Conv2d(64, 192, 5, padding=2),
-        nn.ReLU(),
+        nn.ReLU(inplace=True),
         nn.MaxPool2d(3, stride=2),
         nn.Conv2d(192, 384, 3, padding=1),
-        nn.ReLU(),
+        nn.ReLU(inplace=True),
         nn.Conv2d(384, 256, 3, padding=1),
-        nn.ReLU(),
+        nn.ReLU(inplace=True),
         nn.Conv2d(256, 256, 3, padding=1),
-        nn.ReLU(),
+        nn.ReLU(inplace=True),
         nn.MaxPool2d(3, stride=2),
     )
 
@@ -67,7 +67,11 @@ def _vgg16_features(batch_norm: bool) -> nn.Sequential:
     channels = 3
     for width, depth in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
         for _ in range(depth):
-            layers += [nn.Conv2d(channels, width, 3, padding=1), *[nn.BatchNorm2d(width)] * batch_norm, nn.ReLU()]
+            layers += [
+                nn.Conv2d(channels, width, 3, padding=1),
+                *[nn.BatchNorm2d(width)] * batch_norm,
+                nn.ReLU(inplace=True),
+            ]
             channels = width
         layers.append(nn.MaxPool2d(2, stride=2))
     return nn.Sequential(*layers)
@@ -195,7 +199,7 @@ def extract(
             raise ValueError(f"{path} is damaged or holds features of another kind; move it away to extract anew")
         return path
     folder = path.with_suffix(".parts")
-    network = network.eval().to(target)
+    network = network.eval().to(target, memory_format=torch.channels_last)  # a fifth less time on a CPU
     parts = []
     for start in tqdm(range(0, len(images), batch_size), desc=path.stem, unit="batch", disable=not verbose):
         part, here = folder / f"{start:08d}.safetensors", {**facts, "start": start}
