@@ -118,15 +118,18 @@ _DECLARED = (
     *(
         Experiment(
             f"channels-validation-{data}",
-            f"The choice of k_CI: validation split of {name}, 10,000 images in the database, a = 5%, {score}",
+            f"The choice of k_CI: validation split of {name}",
             data,
             images.validation_channels,
             (2,),
             1,
-            ("1", "5", "10", "25", "100"),
+            rows,
             at,
         )
-        for data, name, score, at in (("mnist", "MNIST", "mAP@All", None), ("cifar10", "CIFAR-10", "mAP@1000", 1000))
+        for data, name, rows, at in (
+            ("mnist", "MNIST, 10,000 digits in the database, mAP@All", ("1", "5", "10", "25", "100"), None),
+            ("cifar10", "CIFAR-10, 49,000 images in the database, mAP@1000", ("1", "5", "10"), 1000),
+        )
     ),
     Experiment(
         "filter-training-mnist",
