@@ -59,8 +59,10 @@ def centring(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
     return _on_part(exp, cell, profile, channel_winners=int(winners), center=how == "centred")
 
 
-def _on_part(exp: Experiment, cell: Cell, profile: str, validation: bool = False, **changes: object) -> dict[str, dict]:
-    task = small_task(exp.data, profile, cell.seed, validation=validation)
+def _on_part(
+    exp: Experiment, cell: Cell, profile: str, size: int = 10_000, validation: bool = False, **changes: object
+) -> dict[str, dict]:
+    task = small_task(exp.data, profile, cell.seed, size, validation=validation)
     h = hash_task(make_hasher("BioConvHash", cell.hash_length, cell.seed, exp.data).set_params(**changes), task)
     scores = tie_bounds(h.queries, h.database, task.query_labels, task.database_labels, exp.at)
     return {cell.method: in_percent(*scores) | h.facts}

@@ -139,13 +139,46 @@ def train(
     Stops after the first epoch whose mean row norm is below ``norm_tol`` (the paper: 1.06), or after ``max_epochs``.
     The rows are shuffled by ``rng`` before each epoch; ``progress`` is called after each.
     """
+
+    def step(rows: Tensor, lr: float) -> None:
+        step_(W, X[rows.to(X.device)], lr, p=p, anti_rank=anti_rank, delta=delta, reduction=reduction)
+
+    return anneal(
+        step,
+        lambda: row_norms(W, p).mean().item(),
+        len(X),
+        learning_rate=learning_rate,
+        max_epochs=max_epochs,
+        batch_size=batch_size,
+        norm_tol=norm_tol,
+        rng=rng,
+        progress=progress,
+    )
+
+
+def anneal(
+    step: Callable[[Tensor, float], None],
+    mean_norm: Callable[[], float],
+    n: int,
+    *,
+    learning_rate: float,
+    max_epochs: int,
+    batch_size: int,
+    norm_tol: float,
+    rng: torch.Generator,
+    progress: Callable[[Epoch], None] = lambda epoch: None,
+) -> list[Epoch]:
+    """Call ``step(rows, lr)`` for every minibatch of n rows in every epoch, and return the history of the epochs.
+
+    This is the schedule of :func:`train`, for any way to hold the synapses; ``mean_norm`` gives the mean norm of their
+    rows.
+    """
     history: list[Epoch] = []
     for t in range(max_epochs):
         lr = annealed(learning_rate, t, max_epochs)
-        order = torch.randperm(len(X), generator=rng).to(X.device)
-        for rows in order.split(batch_size):
-            step_(W, X[rows], lr, p=p, anti_rank=anti_rank, delta=delta, reduction=reduction)
-        history.append(Epoch(t + 1, lr, row_norms(W, p).mean().item()))
+        for rows in torch.randperm(n, generator=rng).split(batch_size):
+            step(rows, lr)
+        history.append(Epoch(t + 1, lr, mean_norm()))
         progress(history[-1])
         if not math.isfinite(history[-1].mean_norm):
             raise ValueError(f"training diverges: lower the learning_rate, {learning_rate}")

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..codes import Codes, concatenate
+from ..codes import Codes, SparseCodes, concatenate
 from ..convolution import BLANK, Features, inhibit_and_pool, unit_patches
-from ..plasticity import overlaps, train
+from ..plasticity import anneal, train
+from ..sparse_layer import LazySynapses, level_overlaps
 from .base import Hasher, as_matrix, require, torch_device
 
 _BLOCK = 1 << 23  # activations of all channels held at a time: 32 MB of float32
@@ -175,16 +176,20 @@ class BioConvHash(Hasher):
         features = Features(levels, self.scale_, None if self.center else torch.zeros_like(self.scale_))
         rng = torch.Generator().manual_seed(self.seed)
         weights = torch.randn(self.n_units, len(self.scale_), generator=rng).to(levels.device)
-        history = train(
-            features,
-            weights,
-            reduction="mean",
-            learning_rate=self.learning_rate / _mean_norm(features),
-            max_epochs=self.max_epochs,
-            batch_size=self.batch_size,
-            norm_tol=self.norm_tol,
-            rng=rng,
-        )
+        schedule = {
+            "learning_rate": self.learning_rate / _mean_norm(features),
+            "max_epochs": self.max_epochs,
+            "batch_size": self.batch_size,
+            "norm_tol": self.norm_tol,
+            "rng": rng,
+        }
+        if levels.device.type == "cpu":
+            synapses = LazySynapses(weights, features)
+            del weights
+            history = anneal(synapses.step_, synapses.mean_norm, len(levels), **schedule)
+            weights = synapses.weights()
+        else:
+            history = train(features, weights, reduction="mean", **schedule)
         self.weights_, self.mean_, self.n_features_in_ = weights, features.mean, int(np.prod(self.image_shape_))
         self.mean_norms_ = [epoch.mean_norm for epoch in history]
         return self
@@ -197,9 +202,9 @@ class BioConvHash(Hasher):
 
     def encode_levels(self, levels: Tensor) -> Codes:
         """Return the codes of stored features, shape (n, d)."""
-        features = Features(levels, self.scale_, self.mean_)
-        blocks = torch.arange(len(levels)).split(256)
-        return concatenate([self._encode(features[rows]) for rows in blocks])
+        W = self.weights_.T.contiguous().T
+        blocks = (level_overlaps(part, self.scale_, self.mean_, W) for part in levels.split(256))
+        return concatenate([SparseCodes.top_k(S, self.hash_length) for S in blocks])
 
     def levels(self, X: object) -> Tensor:
         """Return the features of images, shape (n, d), each as one of 256 levels, uint8."""
@@ -253,9 +258,6 @@ class BioConvHash(Hasher):
         shape = tuple(getattr(X, "shape", ()))
         require(len(shape) == 4 and 0 not in shape, f"X must be images of shape (n, c, h, w), got {shape}")
         return as_matrix(X.reshape(len(X), -1)).reshape(shape).to(torch_device(self.device))
-
-    def _activations(self, X: Tensor) -> Tensor:
-        return overlaps(X, self.weights_)
 
     def _check_params(self) -> None:
         super()._check_params()
