@@ -196,9 +196,7 @@ def load(name: str, profile: str = "mini", *, pool: bool = True) -> Dataset:
         arrays, about = load_arrays(find(name))
         sha256 = digest(arrays)
         if about["layer"] == "pool5" and pool:
-            channels = 256 if about["network"] == "alexnet" else 512
-            arrays["X"] = arrays["X"].reshape(len(arrays["X"]), channels, -1).mean(2, np.float32).astype(np.float16)
-            about["layer"] = "pooled"
+            arrays["X"], about["layer"] = pool_positions(arrays["X"], about["network"]), "pooled"
         layer = "{network} {layer}, {side} px".format(**about)
     elif profile == "full":
         arrays, sha256 = read_full(name), spec.sha256
@@ -208,6 +206,12 @@ def load(name: str, profile: str = "mini", *, pool: bool = True) -> Dataset:
             raise ValueError(f"the embedded sample {spec.sample} is damaged: reinstall the package")
     words = decode_words(arrays["words"]) if "words" in arrays else None
     return Dataset(name, profile, arrays["X"], sha256, arrays.get("labels"), words, spec.image_shape, layer)
+
+
+def pool_positions(maps: np.ndarray, network: str) -> np.ndarray:
+    """Return the mean of each channel of flattened maps over its positions, shape (n, channels) float16."""
+    channels = 256 if network == "alexnet" else 512
+    return maps.reshape(len(maps), channels, -1).mean(2, np.float32).astype(np.float16)
 
 
 def sample_per_class(labels: np.ndarray, count: int, seed: int) -> np.ndarray:

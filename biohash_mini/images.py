@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from .datasets import Task, load, nearest
+from .data.sources import cache_path, find
+from .datasets import Task, load, nearest, pool_positions
+from .features import extract, pretrained
 from .hashers import BioConvHash, BioHash
 from .hashers.pca import principal_axes
 from .measures import Cell, hash_task, hashed, in_percent, make_hasher, retrieval_task
 from .metrics import average_precision, mean_average_precision, tie_bounds
 from .paper import ACTIVITY_USED, CHANNEL_WINNERS_USED
+from .storage import load_arrays
 
 if TYPE_CHECKING:
     from .tables import Experiment
@@ -104,10 +107,16 @@ def small_task(
 
 
 def shadows(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
-    """Return mAP with shadows on the queries, the database as it was; ``clean`` is mAP without them."""
-    task = retrieval_task(exp.data, profile, cell.seed)
-    h = hashed(exp.data, profile, *cell)
-    dark = shadow(task.queries.reshape(-1, *task.image_shape))
+    """Return mAP with shadows on the queries, the database as it was; ``clean`` is mAP without them.
+
+    Rows in ``ON_FEATURES`` hash what VGG16 makes of the images, all others pixels.
+    """
+    method = ON_FEATURES.get(cell.method, cell.method)
+    deep = cell.method in ON_FEATURES
+    data = "cifar10-vgg16" if deep else exp.data
+    task = retrieval_task(data, profile, cell.seed)
+    h = hashed(data, profile, method, cell.hash_length, cell.seed)
+    dark = dark_features(data, profile, cell.seed) if deep else shadow(task.queries.reshape(-1, *task.image_shape))
     codes = h.hasher.encode(dark if isinstance(h.hasher, BioConvHash) else dark.reshape(len(dark), -1))
     truth = task.query_labels, task.database_labels, exp.at
     clean = mean_average_precision(h.queries, h.database, *truth)
@@ -122,6 +131,28 @@ def shadow(images: np.ndarray, strength: float = 0.3, area: float = 0.8) -> np.n
     out = images.copy()
     out[:, :, first:] *= strength
     return out
+
+
+#: Rows of the table of shadows whose input are features of VGG16, and the method of each.
+ON_FEATURES = {"GreedyHash": "GreedyHash", "BioHash on VGG16": "BioHash"}
+
+
+@lru_cache(maxsize=1)
+def dark_features(data: str, profile: str, seed: int) -> np.ndarray:
+    """Return a network's features of the queries of a seed, each in shadow, float32 of shape (q, d).
+
+    They are made as those of ``data`` were, and kept beside them.
+    """
+    task, pixels = retrieval_task(data, profile, seed), load("cifar10", profile)
+    images = pixels.vectors(task.query_ids).reshape(-1, *pixels.image_shape)
+    dark = np.rint(255 * shadow(images)).astype(np.uint8)
+    _, about = load_arrays(find(data))
+    name, layer = about["network"], about["layer"]
+    path = cache_path(f"{data}-{layer}-shadows-{seed}")
+    facts = {"network": name, "layer": layer, "data": f"queries of seed {seed} in shadow"}
+    extract(dark, pretrained(name, layer), path, side=about["side"], batch_size=about["batch_size"], about=facts)
+    X = load_arrays(path)[0]["X"]
+    return (pool_positions(X, name) if layer == "pool5" else X).astype(np.float32)
 
 
 @lru_cache(maxsize=1)
@@ -139,12 +170,9 @@ def no_hash(task: Task, at: int) -> float:
 
 
 def on_features(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
-    """Return mAP by class of hashed features, with BioHash at the paper's activity for CIFAR-10."""
+    """Return mAP by class of hashed features, beside that of the features themselves."""
     task = retrieval_task(exp.data, profile, cell.seed)
-    hasher = make_hasher(*cell, exp.data)
-    if cell.method == "BioHash":
-        hasher.set_params(activity=ACTIVITY_USED["cifar10"])
-    h = hash_task(hasher, task)
+    h = hashed(exp.data, profile, *cell)
     scores = tie_bounds(h.queries, h.database, task.query_labels, task.database_labels, exp.at)
     facts = _feature_facts(exp.data, profile, cell.seed, exp.at)
     return {cell.method: in_percent(*scores) | facts | h.facts}

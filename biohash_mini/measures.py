@@ -17,7 +17,7 @@ from sklearn.manifold import TSNE
 from sklearn.neighbors import NearestNeighbors
 
 from .codes import Codes
-from .datasets import Task, load, nearest
+from .datasets import FEATURES, Task, load, nearest
 from .hashers import (
     DH,
     ITQ,
@@ -73,7 +73,7 @@ _PASSES = 4  # of the layer of BioConvHash: the time that one core has; with man
 #: What is set for a method on a data set: what the paper prints, unless a comment says otherwise.
 _SETTINGS: dict[tuple[str, str], dict] = {
     **{("BioHash", data): {"activity": activity} for data, activity in ACTIVITY_USED.items()},
-    ("BioHash", "cifar10-vgg16"): {"activity": ACTIVITY_USED["cifar10"]},
+    **{("BioHash", data): {"activity": ACTIVITY_USED["cifar10"]} for data in FEATURES},
     ("BioHash", "glove"): {"activity": ACTIVITY_USED["glove"], "norm_tol": 0.0},  # ours: the whole schedule
     ("BioConvHash", "mnist"): {"channel_winners": CHANNEL_WINNERS_USED["mnist"], "max_epochs": _PASSES},
     ("BioConvHash", "cifar10"): {

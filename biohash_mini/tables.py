@@ -155,7 +155,7 @@ _DECLARED = (
         "cifar10",
         images.shadows,
         seeds=1,
-        also=("GreedyHash on pixels",),
+        also=(*images.ON_FEATURES, "GreedyHash on pixels"),
         at=1000,
         skip=_CONV_AT_64,
     ),

@@ -26,10 +26,11 @@ class BioConvHash(Hasher):
 
     .. math:: y = \mathrm{BioHash}\bigl(\mathrm{maxpool}(a)\bigr)
 
-    It takes images of shape (n, c, h, w). An image is stored as one byte per feature while the layer learns. Filters
-    and layer learn with ``reduction="mean"`` of :func:`~biohash_mini.plasticity.step_`, which needs far fewer passes
-    than the other. Learning rates are meant for inputs of unit length: they are divided by the mean norm of patches or
-    features, so that they suit images of any size.
+    It takes images of shape (n, c, h, w). An image is stored as one byte per feature while the layer learns, and on a
+    CPU its products skip the features that are zero (:mod:`biohash_mini.sparse_layer`). Filters and layer learn with
+    ``reduction="mean"`` of :func:`~biohash_mini.plasticity.step_`, which needs far fewer passes than the other.
+    Learning rates are meant for inputs of unit length: they are divided by the mean norm of patches or features, so
+    that they suit images of any size.
 
     Parameters
     ----------
