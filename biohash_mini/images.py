@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from .codes import Codes
 from .data.sources import cache_path, find
 from .datasets import Task, load, nearest, pool_positions
 from .features import extract, pretrained
-from .hashers import BioConvHash, BioHash
+from .hashers import BioConvHash, BioHash, Hasher
 from .hashers.pca import principal_axes
 from .measures import Cell, hash_task, hashed, in_percent, make_hasher, retrieval_task
 from .metrics import average_precision, mean_average_precision, tie_bounds
@@ -117,7 +118,7 @@ def shadows(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
     task = retrieval_task(data, profile, cell.seed)
     h = hashed(data, profile, method, cell.hash_length, cell.seed)
     dark = dark_features(data, profile, cell.seed) if deep else shadow(task.queries.reshape(-1, *task.image_shape))
-    codes = h.hasher.encode(dark if isinstance(h.hasher, BioConvHash) else dark.reshape(len(dark), -1))
+    codes = _encode_images(h.hasher, dark)
     truth = task.query_labels, task.database_labels, exp.at
     clean = mean_average_precision(h.queries, h.database, *truth)
     return {
@@ -125,12 +126,36 @@ def shadows(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
     }
 
 
-def shadow(images: np.ndarray, strength: float = 0.3, area: float = 0.8) -> np.ndarray:
-    """Return the images, shape (n, c, h, w), with the lower part of each, ``area`` of its rows, times ``strength``."""
-    first = round((1 - area) * images.shape[2])
+def shadow(images: np.ndarray, strength: float = 0.3, area: float = 0.8, side: str = "lower") -> np.ndarray:
+    """Return the images, shape (n, c, h, w), with a part of each, ``area`` of its rows or columns, times ``strength``.
+
+    The part lies at the ``side`` of the image that is named: lower, upper, left or right.
+    """
+    axis = 2 if side in ("lower", "upper") else 3
+    light = round((1 - area) * images.shape[axis])
+    dark = slice(light, None) if side in ("lower", "right") else slice(None, images.shape[axis] - light)
     out = images.copy()
-    out[:, :, first:] *= strength
+    out[(slice(None),) * axis + (dark,)] *= strength
     return out
+
+
+#: Which part of a query lies in shadow, in the rows of ``shadow-sides``.
+SIDES = ("lower", "upper", "left", "right")
+
+
+def shadow_sides(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return mAP with shadows on the queries, where the row names the method and the part that lies in shadow."""
+    method, side = cell.method.split(", ")
+    task = retrieval_task(exp.data, profile, cell.seed)
+    h = hashed(exp.data, profile, method, cell.hash_length, cell.seed)
+    codes = _encode_images(h.hasher, shadow(task.queries.reshape(-1, *task.image_shape), side=side))
+    scores = tie_bounds(codes, h.database, task.query_labels, task.database_labels, exp.at)
+    return {cell.method: in_percent(*scores) | h.facts}
+
+
+def _encode_images(hasher: Hasher, images: np.ndarray) -> Codes:
+    """Return the codes of images, shape (n, c, h, w), or of vectors, shape (n, d), by a method for either."""
+    return hasher.encode(images if isinstance(hasher, BioConvHash) else images.reshape(len(images), -1))
 
 
 #: Rows of the table of shadows whose input are features of VGG16, and the method of each.

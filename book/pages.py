@@ -39,7 +39,7 @@ CHAPTERS = {  # the chapter that shows an experiment
     "channels-validation-cifar10": "10_convolution",
     "centring-mnist": "10_convolution",
     "solhash": "09_pixel_neighbours",
-    "shadows": "11_shadows",
+    **dict.fromkeys(("shadows", "shadow-sides"), "11_shadows"),
     "sparsity-mnist": "07_sparsity",
     "sparsity-cifar10": "07_sparsity",
     "tsne-mnist": "07_sparsity",

@@ -109,6 +109,14 @@ def test_shadows_darken_the_lower_part():
     assert np.array_equal(shadow(images, area=0), images)
 
 
+def test_a_shadow_may_lie_at_any_side():
+    image = np.ones((1, 1, 10, 10), np.float32)
+    upper, left, right = (shadow(image, side=side)[0, 0] < 1 for side in ("upper", "left", "right"))
+    assert upper[:8].all() and not upper[8:].any()
+    assert left[:, :8].all() and not left[:, 8:].any()
+    assert right[:, 2:].all() and not right[:, :2].any()
+
+
 def test_a_shared_projection_gives_the_codes_of_each_hash_length(task):
     for k in (2, 3, 16):
         h = hash_task(FlyHash(k, seed=1), task)
