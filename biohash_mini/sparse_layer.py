@@ -77,17 +77,13 @@ class LazySynapses:
         return row_norms(self.weights()).mean().item()
 
 
-def level_overlaps(levels: Tensor, scale: Tensor, mean: Tensor, W: Tensor) -> Tensor:
-    r"""Return the overlaps of stored features with every unit, shape (n, m): :math:`\langle W_\mu, f - \bar f\rangle`.
-
-    ``W`` has shape (m, d); on a CPU it is fastest as the transpose of a contiguous tensor.
-    """
+def level_products(levels: Tensor, scale: Tensor, V: Tensor) -> Tensor:
+    r"""Return :math:`\langle V_\mu, f\rangle` of stored features with every unit, shape (n, m); V has shape (d, m)."""
     if levels.device.type != "cpu":
-        return Features(levels, scale, mean)[:] @ W.T
-    V = W.T.contiguous()
+        return (levels.to(scale.dtype) * scale) @ V
     block = max(1, _CACHED // V.shape[1])
     active = _active(levels.numpy(), scale.numpy(), np.arange(len(levels)), block)
-    return torch.from_numpy(_product(*active, V.numpy(), get_num_threads())) - mean @ V
+    return torch.from_numpy(_product(*active, V.numpy(), get_num_threads()))
 
 
 @njit(parallel=True, cache=True)

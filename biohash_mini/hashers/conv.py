@@ -12,7 +12,7 @@ from torch import Tensor
 from ..codes import Codes, SparseCodes, concatenate
 from ..convolution import BLANK, Features, inhibit_and_pool, unit_patches
 from ..plasticity import anneal, train
-from ..sparse_layer import LazySynapses, level_overlaps
+from ..sparse_layer import LazySynapses, level_products
 from .base import Hasher, as_matrix, require, torch_device
 
 _BLOCK = 1 << 23  # activations of all channels held at a time: 32 MB of float32
@@ -203,8 +203,9 @@ class BioConvHash(Hasher):
 
     def encode_levels(self, levels: Tensor) -> Codes:
         """Return the codes of stored features, shape (n, d)."""
-        W = self.weights_.T.contiguous().T
-        blocks = (level_overlaps(part, self.scale_, self.mean_, W) for part in levels.split(256))
+        V = self.weights_.T.contiguous()  # as it is after training on a CPU
+        along_mean = self.mean_ @ V
+        blocks = (level_products(part, self.scale_, V) - along_mean for part in levels.split(256))
         return concatenate([SparseCodes.top_k(S, self.hash_length) for S in blocks])
 
     def levels(self, X: object) -> Tensor:
