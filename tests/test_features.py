@@ -19,7 +19,7 @@ from biohash_mini.data import sources
 from biohash_mini.datasets import load
 from biohash_mini.experiments import EXPERIMENTS
 from biohash_mini.features import MEAN, NETWORKS, STD, build, extract, preprocess
-from biohash_mini.images import kind_task
+from biohash_mini.images import dark_features, kind_task, shadow
 from biohash_mini.measures import METHODS, Cell
 from biohash_mini.paper import TABLES
 from biohash_mini.storage import digest, load_arrays, save_arrays
@@ -434,6 +434,19 @@ def test_what_is_made_of_a_map_is_scored_on_the_validation_split():
     save_arrays(sources.cache_path("cifar10-alexnet-pooled"), rows(), network="alexnet", layer="pooled", side=64)
     with pytest.raises(ValueError, match="'pool5' needs pool5, and there is alexnet pooled, 64 px"):
         kind_task("cifar10-alexnet", "full", 0, "pool5")
+
+
+def test_queries_in_shadow_are_seen_as_the_others_were(monkeypatch):
+    monkeypatch.setattr("biohash_mini.images.pretrained", lambda name, layer: Tiny())
+    about = {"network": "vgg16", "layer": "pooled", "side": 20, "batch_size": 200}
+    save_arrays(sources.cache_path("cifar10-vgg16-pooled"), rows(), **about)
+    got = dark_features("cifar10-vgg16", "mini", 0)
+    queries = load("cifar10").retrieval_task(seed=0).queries.reshape(-1, 3, 32, 32)
+    dark = np.rint(255 * shadow(queries)).astype(np.uint8)
+    with torch.inference_mode():
+        want = Tiny()(preprocess(torch.from_numpy(dark), 20))
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)  # half precision
+    assert sources.cache_path("cifar10-vgg16-pooled-shadows-0").exists()
 
 
 def test_no_hash_is_the_ranking_by_cosine():
