@@ -63,6 +63,13 @@ def centring(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
     return _on_part(exp, cell, profile, channel_winners=int(winners), center=how == "centred")
 
 
+def layer_step(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
+    """Return the same, where the layer takes BioHash's step and rate on pixels; the row names k_CI and the passes."""
+    winners, passes = cell.method.removeprefix("k_CI=").removesuffix(" passes").split(", ")
+    changes = {"channel_winners": int(winners), "max_epochs": int(passes)}
+    return _on_part(exp, cell, profile, reduction="max", learning_rate=BioHash().learning_rate, **changes)
+
+
 def _on_part(
     exp: Experiment, cell: Cell, profile: str, size: int = 10_000, validation: bool = False, **changes: object
 ) -> dict[str, dict]:

@@ -162,7 +162,7 @@ def hash_images(hasher: BioConvHash, task: Task) -> Hashed:
     return Hashed(hasher, *codes, facts | _facts(hasher, codes[1], task, took))
 
 
-_OF_THE_LAYER = {"hash_length", "activity", "learning_rate", "max_epochs", "norm_tol"}
+_OF_THE_LAYER = {"hash_length", "activity", "learning_rate", "reduction", "max_epochs", "norm_tol"}
 
 
 @lru_cache(maxsize=1)

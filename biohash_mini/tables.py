@@ -150,6 +150,15 @@ _DECLARED = (
         tuple(f"k_CI={winners}, {how}" for winners in (1, 10, 100) for how in ("centred", "not centred")),
     ),
     Experiment(
+        "layer-step-mnist",
+        "BioConvHash whose layer takes the max step, MNIST with 10,000 digits in the database, mAP@All",
+        "mnist",
+        images.layer_step,
+        (2,),
+        1,
+        tuple(f"k_CI={winners}, {passes} passes" for winners in (1, 10, 100) for passes in (5, 20)),
+    ),
+    Experiment(
         "shadows",
         "CIFAR-10 with shadows on the queries, mAP@1000",
         "cifar10",

@@ -37,7 +37,7 @@ CHAPTERS = {  # the chapter that shows an experiment
     "filter-training-mnist": "10_convolution",
     "channels-validation-mnist": "10_convolution",
     "channels-validation-cifar10": "10_convolution",
-    "centring-mnist": "10_convolution",
+    **dict.fromkeys(("centring-mnist", "layer-step-mnist"), "10_convolution"),
     "solhash": "09_pixel_neighbours",
     **dict.fromkeys(("shadows", "shadow-sides"), "11_shadows"),
     "sparsity-mnist": "07_sparsity",

@@ -6,6 +6,7 @@ from sklearn.base import clone
 from biohash_mini import BioConvHash
 from biohash_mini.convolution import Features, inhibit_and_pool, unit_patches
 from biohash_mini.datasets import load
+from biohash_mini.plasticity import train
 
 
 def small(**given):
@@ -111,6 +112,16 @@ def test_stages_can_be_taken_apart(digits, fitted):
     assert apart.fit_layer(levels).encode_levels(levels) == fitted.encode(digits)
 
 
+def test_the_layer_may_take_either_step(digits, fitted):
+    levels = fitted.levels(digits)
+    pace = {"reduction": "max", "learning_rate": 0.02, "batch_size": 100, "max_epochs": 5, "norm_tol": 0.0}
+    other = clone(fitted).set_params(**pace).fit(digits)
+    rng = torch.Generator().manual_seed(0)
+    W = torch.randn(20, levels.shape[1], generator=rng)
+    train(Features(levels, fitted.scale_), W, **pace, rng=rng)
+    torch.testing.assert_close(other.weights_, W)
+
+
 def test_codes_hardly_change_in_the_shade(digits):
     bright = digits + 0.2  # no blank patches
     hasher = small(n_filters=50).fit(bright)
@@ -137,6 +148,7 @@ def test_each_kernel_size_may_have_its_own_delta(digits):
         ({"kernel_sizes": (3, 25)}, "too small for kernels of 25 pooled by 7"),
         ({"kernel_sizes": ()}, "at least one size"),
         ({"stride": 0}, "stride must be at least 1"),
+        ({"reduction": "sum"}, "reduction must be max or mean, got 'sum'"),
     ],
 )
 def test_parameters_that_cannot_work_are_refused(digits, given, message):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Self, get_args
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..codes import Codes, SparseCodes, concatenate
 from ..convolution import BLANK, Features, inhibit_and_pool, unit_patches
-from ..plasticity import anneal, train
+from ..plasticity import Reduction, anneal, train
 from ..sparse_layer import LazySynapses, level_products
 from .base import Hasher, as_matrix, require, torch_device
 
@@ -58,6 +58,9 @@ class BioConvHash(Hasher):
         Passes over them, while the learning rate falls linearly to zero.
     filter_learning_rate, learning_rate : float > 0
         First learning rates of filters and layer.
+    reduction : {"mean", "max"}
+        How the layer scales the step of a minibatch, as in :func:`~biohash_mini.plasticity.step_`; with "max" its
+        learning rate is taken as it is.
     max_epochs, batch_size, norm_tol : int, int, float
         Schedule and stopping rule of the layer, as in :class:`~biohash_mini.hashers.BioHash`.
     center : bool
@@ -100,6 +103,7 @@ class BioConvHash(Hasher):
         filter_epochs: int = 5,
         filter_learning_rate: float = 0.1,
         learning_rate: float = 0.2,
+        reduction: Reduction = "mean",
         max_epochs: int = 20,
         batch_size: int = 100,
         norm_tol: float = 1.06,
@@ -121,6 +125,7 @@ class BioConvHash(Hasher):
         self.filter_epochs = filter_epochs
         self.filter_learning_rate = filter_learning_rate
         self.learning_rate = learning_rate
+        self.reduction = reduction
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.norm_tol = norm_tol
@@ -177,20 +182,21 @@ class BioConvHash(Hasher):
         features = Features(levels, self.scale_, None if self.center else torch.zeros_like(self.scale_))
         rng = torch.Generator().manual_seed(self.seed)
         weights = torch.randn(self.n_units, len(self.scale_), generator=rng).to(levels.device)
+        unit = _mean_norm(features) if self.reduction == "mean" else 1.0
         schedule = {
-            "learning_rate": self.learning_rate / _mean_norm(features),
+            "learning_rate": self.learning_rate / unit,
             "max_epochs": self.max_epochs,
             "batch_size": self.batch_size,
             "norm_tol": self.norm_tol,
             "rng": rng,
         }
-        if levels.device.type == "cpu":
+        if levels.device.type == "cpu" and self.reduction == "mean":
             synapses = LazySynapses(weights, features)
             del weights
             history = anneal(synapses.step_, synapses.mean_norm, len(levels), **schedule)
             weights = synapses.weights()
         else:
-            history = train(features, weights, reduction="mean", **schedule)
+            history = train(features, weights, reduction=self.reduction, **schedule)
         self.weights_, self.mean_, self.n_features_in_ = weights, features.mean, int(np.prod(self.image_shape_))
         self.mean_norms_ = [epoch.mean_norm for epoch in history]
         return self
@@ -270,6 +276,7 @@ class BioConvHash(Hasher):
             self.channel_winners <= self.n_filters,
             f"channel_winners must be at most the number of filters {self.n_filters}, got {self.channel_winners}",
         )
+        require(self.reduction in get_args(Reduction), f"reduction must be max or mean, got {self.reduction!r}")
         require(len(self.kernel_sizes) >= 1, "kernel_sizes must name at least one size")
         require(
             np.isscalar(self.delta) or len(self.delta) == len(self.kernel_sizes),
