@@ -29,7 +29,8 @@ def run(
     """Measure the cells of experiments that are not recorded yet, record each at once, and return how many.
 
     ``methods``, ``hash_lengths`` and ``seeds`` choose among the cells; empty means all. Cells of several experiments
-    that need the same fitted hasher follow one another, so that it is fitted once.
+    that need the same fitted hasher follow one another, so that it is fitted once; so do the hash lengths of a method,
+    which may share work.
     """
     wanted = tuple(map(set, (methods, hash_lengths, seeds)))
     chosen = [
@@ -39,7 +40,7 @@ def run(
         if all(not these or has in these for these, has in zip(wanted, cell, strict=True))
     ]
     rank = {method: i for i, method in enumerate(dict.fromkeys(cell.method for _, cell in chosen))}
-    chosen.sort(key=lambda pair: (pair[1].seed, pair[1].hash_length, rank[pair[1].method]))
+    chosen.sort(key=lambda pair: (pair[1].seed, rank[pair[1].method], pair[1].hash_length))
     measured = 0
     with tqdm(chosen, desc=f"{profile} profile", unit="cell") as bar:
         for exp, cell in bar:

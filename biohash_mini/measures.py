@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -92,6 +92,21 @@ def make_hasher(method: str, hash_length: int, seed: int, data: str) -> Hasher:
     return (METHODS | RIVALS)[method](hash_length, seed=seed, **_SETTINGS.get((method, data), {}))
 
 
+def keep_last(function: Callable) -> Callable:
+    """Return the function with a memory of its last result, which it lets go before it computes another."""
+    last = {}
+
+    @wraps(function)
+    def remembering(*args: object, **kwargs: object) -> object:
+        key = args, tuple(sorted(kwargs.items()))
+        if key not in last:
+            last.clear()
+            last[key] = function(*args, **kwargs)
+        return last[key]
+
+    return remembering
+
+
 @lru_cache(maxsize=1)
 def retrieval_task(data: str, profile: str, seed: int) -> Task:
     """Return the task of a data set with queries sampled by ``seed``; the last one is kept in memory."""
@@ -137,7 +152,7 @@ def hash_expansion(hasher: FlyHash, task: Task) -> Hashed:
 _LENGTHS = (2, 4, 8, 16, 32, 64)  # those of the tables
 
 
-@lru_cache(maxsize=1)
+@keep_last
 def _expand(task: Task, lengths: tuple[int, ...], **params: object) -> tuple[FlyHash, dict, dict, dict]:
     """Return the fitted hasher, the codes of queries and database by hash length, and the seconds for all of them."""
     start = time.perf_counter()
@@ -165,7 +180,7 @@ def hash_images(hasher: BioConvHash, task: Task) -> Hashed:
 _OF_THE_LAYER = {"hash_length", "activity", "learning_rate", "reduction", "max_epochs", "norm_tol"}
 
 
-@lru_cache(maxsize=1)
+@keep_last
 def _convolve(task: Task, **params: object) -> tuple[BioConvHash, torch.Tensor, torch.Tensor, dict]:
     """Return the hasher with its filters, the features of queries and database, and the seconds of both stages."""
     queries, database = (X.reshape(-1, *task.image_shape) for X in (task.queries, task.database))
@@ -190,7 +205,7 @@ def _facts(hasher: Hasher, database: Codes, task: Task, took: dict[str, float]) 
     return facts | {stage: round(seconds, 3) for stage, seconds in took.items()}
 
 
-@lru_cache(maxsize=1)
+@keep_last
 def hashed(data: str, profile: str, method: str, hash_length: int, seed: int, **changes: object) -> Hashed:
     """Return a method fitted to the task of a table; the last one is kept, so that a second table need not fit it.
 

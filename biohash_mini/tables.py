@@ -173,11 +173,10 @@ _DECLARED = (
         "CIFAR-10 with shadows on the queries: which 80% of an image lie in shadow, mAP@1000",
         "cifar10",
         images.shadow_sides,
-        (2, 8),
+        (2,),
         1,
         tuple(f"{method}, {side}" for method in ("BioHash", "BioConvHash") for side in images.SIDES),
         1000,
-        skip=frozenset((f"BioConvHash, {side}", 8) for side in images.SIDES),
     ),
     Experiment(
         "sparsity-mnist",

@@ -1,3 +1,5 @@
+import weakref
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from biohash_mini.measures import (
     activity_of,
     activity_row,
     hash_task,
+    keep_last,
     make_hasher,
     make_tsne_hasher,
     neighbour_purity,
@@ -85,6 +88,22 @@ def test_tie_orders_are_orders_inside_ties(task):
 def test_every_choice_names_parameters_that_exist(row):
     choice = CHOICES[row]
     make_hasher(choice.method, 2, 0, "mnist").set_params(**choice.params)
+
+
+def test_the_last_result_is_let_go_before_the_next_is_computed():
+    calls, alive = [], []
+
+    @keep_last
+    def make(size, seed=0):
+        calls.append(size)
+        alive.append([ref() is not None for ref in refs])
+        array = np.zeros(size)
+        refs.append(weakref.ref(array))
+        return array
+
+    refs = []
+    assert make(3) is make(3) and len(make(4, seed=1)) == len(make(4, seed=1)) == 4
+    assert calls == [3, 4] and alive == [[], [False]]
 
 
 def test_cells_that_a_table_skips_are_nowhere():
