@@ -32,12 +32,12 @@ CHAPTERS = {  # the chapter that shows an experiment
     "mnist": "05_mnist",
     "cifar10": "06_cifar10",
     "smoothness": "08_smoothness",
-    "channel-inhibition-mnist": "10_convolution",
-    "channel-inhibition-cifar10": "10_convolution",
-    "filter-training-mnist": "10_convolution",
-    "channels-validation-mnist": "10_convolution",
-    "channels-validation-cifar10": "10_convolution",
-    **dict.fromkeys(("centring-mnist", "layer-step-mnist"), "10_convolution"),
+    **{
+        f"{table}-{data}": "10_convolution"
+        for table in ("channel-inhibition", "channels-validation")
+        for data in ("mnist", "cifar10")
+    },
+    **dict.fromkeys(("filter-training-mnist", "centring-mnist", "layer-step-mnist"), "10_convolution"),
     "solhash": "09_pixel_neighbours",
     **dict.fromkeys(("shadows", "shadow-sides"), "11_shadows"),
     "sparsity-mnist": "07_sparsity",
