@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -65,8 +66,8 @@ def centring(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
 
 def layer_step(exp: Experiment, cell: Cell, profile: str) -> dict[str, dict]:
     """Return the same, where the layer takes BioHash's step and rate on pixels; the row names k_CI and the passes."""
-    winners, passes = cell.method.removeprefix("k_CI=").removesuffix(" passes").split(", ")
-    changes = {"channel_winners": int(winners), "max_epochs": int(passes)}
+    winners, passes = row_numbers(cell.method)
+    changes = {"channel_winners": winners, "max_epochs": passes}
     return _on_part(exp, cell, profile, reduction="max", learning_rate=BioHash().learning_rate, **changes)
 
 
@@ -85,9 +86,9 @@ def training_row(winners: int, patches: int) -> str:
 
 
 def row_numbers(row: str) -> tuple[int, int]:
-    """Return what :func:`training_row` put into the name of a row."""
-    winners, patches = row.removeprefix("k_CI=").removesuffix(" patches").split(", ")
-    return int(winners), int(patches)
+    """Return the two numbers in the name of a row: k_CI, and the patches or passes."""
+    winners, amount = map(int, re.findall(r"\d+", row))
+    return winners, amount
 
 
 @lru_cache(maxsize=1)

@@ -5,9 +5,8 @@ there. Both are one number per unit when the synapses are held as
 
 .. math:: W_\mu = \alpha_\mu V_\mu + \beta_\mu \bar f, \qquad x = f - \bar f,
 
-so that a step touches :math:`V` only where the features f of a minibatch are not zero, and so does a product. Beside
-dense products, on one core and features of CIFAR-10, a step takes about a fifth of the time with one channel active at
-a position and half with ten; with a hundred it takes about as long.
+so that a step touches :math:`V` only where the features f of a minibatch are not zero, and so does a product: the
+fewer channels are active at a position, the less it costs.
 """
 
 from __future__ import annotations

@@ -30,13 +30,15 @@ def test_a_unit_that_wins_for_long_is_multiplied_out():
     features = Features(levels, scale)
     W = torch.randn(2, 50, generator=torch.Generator().manual_seed(1))
     lazy = LazySynapses(W, features)
-    faintest = 1.0
+    faintest, multiplied_out = 1.0, 0
     for _ in range(20):
         for rows in torch.arange(400).split(10):
+            before = lazy.alpha.copy()
             step_(W, features[rows], 0.1, reduction="mean")
             lazy.step_(rows, 0.1)
             faintest = min(faintest, abs(lazy.alpha).min())
-    assert 1e-6 <= faintest < 0.1
+            multiplied_out += (abs(lazy.alpha) > 1e3 * abs(before)).sum()
+    assert 1e-6 <= faintest and multiplied_out > 0
     torch.testing.assert_close(lazy.weights(), W, rtol=1e-3, atol=1e-3)
 
 

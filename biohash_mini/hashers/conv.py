@@ -209,7 +209,7 @@ class BioConvHash(Hasher):
 
     def encode_levels(self, levels: Tensor) -> Codes:
         """Return the codes of stored features, shape (n, d)."""
-        V = self.weights_.T.contiguous()  # as it is after training on a CPU
+        V = self.weights_.T.contiguous()  # no copy after training on a CPU
         along_mean = self.mean_ @ V
         blocks = (level_products(part, self.scale_, V) - along_mean for part in levels.split(256))
         return concatenate([SparseCodes.top_k(S, self.hash_length) for S in blocks])
