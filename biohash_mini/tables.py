@@ -282,7 +282,7 @@ _DECLARED = (
         measures.training_time,
         _TO_32,
         1,
-        ("BioHash", "GreedyHash", "SOLHash"),
+        ("BioHash", "BioConvHash", "GreedyHash", "SOLHash"),
         unit="s",
     ),
     Experiment(

@@ -3,7 +3,7 @@ import weakref
 import numpy as np
 import pytest
 
-from biohash_mini import LSH, BioConvHash, BioHash, FlyHash, average_precision
+from biohash_mini import LSH, BioConvHash, BioHash, FlyHash, average_precision, measures
 from biohash_mini.choices import CHOICES, tie_orders
 from biohash_mini.datasets import Task, load, nearest
 from biohash_mini.experiments import EXPERIMENTS
@@ -20,6 +20,7 @@ from biohash_mini.measures import (
     neighbour_task,
     pixel_truth,
     retrieval_task,
+    training_time,
 )
 
 
@@ -143,14 +144,30 @@ def test_a_shared_projection_gives_the_codes_of_each_hash_length(task):
         assert h.hasher.encode(task.queries) == h.queries and h.facts["params"]["hash_length"] == k
 
 
-def test_hashing_images_in_stages_is_fitting_and_encoding():
+@pytest.fixture(scope="module")
+def digits():
     mnist = load("mnist", "mini")
     rows = np.arange(200)
-    images = Task(mnist.vectors(rows), mnist.vectors(rows[:20]), image_shape=mnist.image_shape)
-    params = {"activity": 0.1, "n_filters": 10, "channel_winners": 2, "n_patches": 400, "filter_epochs": 1}
-    h = hash_task(BioConvHash(2, **params, max_epochs=3), images)
-    plain = BioConvHash(2, **params, max_epochs=3).fit(images.database.reshape(-1, *mnist.image_shape))
-    assert plain.encode(images.queries.reshape(-1, *mnist.image_shape)) == h.queries
+    return Task(mnist.vectors(rows), mnist.vectors(rows[:20]), image_shape=mnist.image_shape)
+
+
+SMALL = {"activity": 0.1, "n_filters": 10, "channel_winners": 2, "n_patches": 400, "filter_epochs": 1, "max_epochs": 3}
+
+
+def test_hashing_images_in_stages_is_fitting_and_encoding(digits):
+    h = hash_task(BioConvHash(2, **SMALL), digits)
+    plain = BioConvHash(2, **SMALL).fit(digits.database.reshape(-1, *digits.image_shape))
+    assert plain.encode(digits.queries.reshape(-1, *digits.image_shape)) == h.queries
     assert h.facts["seconds_filters"] > 0 and len(h.facts["filter_norms"]) == 2
-    again = hash_task(BioConvHash(3, **params, max_epochs=3), images)
+    again = hash_task(BioConvHash(3, **SMALL), digits)
     assert again.facts["seconds_filters"] == h.facts["seconds_filters"]  # the filters are those of the first
+
+
+def test_training_bioconvhash_takes_all_three_stages(digits, monkeypatch):
+    monkeypatch.setattr(measures, "retrieval_task", lambda *_: digits)
+    monkeypatch.setattr(measures, "make_hasher", lambda method, k, *_: BioConvHash(k, **SMALL))
+    exp = EXPERIMENTS["training-time"]
+    cell = next(c for c in exp.cells() if c.method == "BioConvHash")
+    record = training_time(exp, cell, "mini")["BioConvHash"]
+    stages = [record[f"seconds_{stage}"] for stage in ("filters", "features", "fit")]
+    assert min(stages) > 0 and record["value"] == pytest.approx(sum(stages))
