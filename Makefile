@@ -1,6 +1,7 @@
 # The environment lives in .venv, everything that is built in _build. `make` alone lists the targets.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.stamp
 
 .DEFAULT_GOAL := help
@@ -11,12 +12,15 @@ help: ## list the targets
 
 env: $(STAMP) ## create or update .venv from requirements.lock
 
-# --no-build-isolation: setuptools comes from the lock file, so building the project downloads nothing
+# Every file is checked against the hashes of the lock file. pip would pass over a wheel of torch in a folder that it was
+# told of (find-links), because folders publish no hashes: the first line takes it, if there is one. Installing the
+# project adds what only a CUDA build of torch needs, else nothing; setuptools is in the lock, so it needs no isolation.
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@sed -n '/^torch==/,/[^\\]$$/p' requirements.lock | $(PIP) --no-deps --no-index --requirement /dev/stdin 2>/dev/null || true
+	$(PIP) --no-deps --requirement requirements.lock
+	$(PIP) --no-build-isolation --editable ".[book,test]"
 	@touch $@
 
 book: $(STAMP) ## execute the notebooks on the embedded data and build the HTML book
@@ -37,9 +41,10 @@ check: book ## open every page of the built book in a browser
 links: $(STAMP) ## ask every outside link of the book whether it is alive (needs the network)
 	$(BIN)/python book/build.py links
 
-lint: $(STAMP) ## style of sources and notebooks
+lint: $(STAMP) ## style of sources and notebooks, types of the package
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 lab: $(STAMP) ## open JupyterLab on the notebooks
 	$(BIN)/jupyter lab --notebook-dir notebooks
@@ -48,7 +53,7 @@ full: $(STAMP) ## rerun the paper's tables at full scale (hours; resumes where i
 	$(BIN)/biohash run --all --profile full
 
 clean: ## remove what was built
-	rm -rf _build .pytest_cache .ruff_cache .hypothesis
+	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 distclean: clean ## also remove the environment
 	rm -rf .venv *.egg-info

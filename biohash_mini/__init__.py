@@ -1,10 +1,12 @@
 """Bio-inspired hashing for similarity search: learn sparse codes, search them exactly, measure them honestly."""
 
 from .codes import Codes, DenseCodes, SparseCodes
+from .datasets import load
 from .hashers import (
     DH,
     ITQ,
     LSH,
+    METHODS,
     UHBNN,
     BioConvHash,
     BioHash,
@@ -17,7 +19,7 @@ from .hashers import (
     SOLHash,
     SpectralHash,
 )
-from .metrics import average_precision, mean_average_precision
+from .metrics import average_precision, mean_average_precision, recall, tie_bounds
 from .search import HammingIndex
 
 __version__ = "0.1.0"
@@ -26,6 +28,7 @@ __all__ = [
     "DH",
     "ITQ",
     "LSH",
+    "METHODS",
     "UHBNN",
     "BioConvHash",
     "BioHash",
@@ -42,5 +45,8 @@ __all__ = [
     "SparseCodes",
     "SpectralHash",
     "average_precision",
+    "load",
     "mean_average_precision",
+    "recall",
+    "tie_bounds",
 ]

@@ -162,7 +162,7 @@ def optimal_angles(n_units: int, sigma: float | None = None) -> Floats:
     """
     if n_units < 1:
         raise ValueError(f"n_units must be at least 1, got {n_units}")
-    if not _rate(sigma) or n_units == 1:
+    if sigma is None or not _rate(sigma) or n_units == 1:
         return TURN * ((np.arange(n_units) + 0.5) / n_units - 0.5)
     if n_units <= 3:
         outer = math.atan(sigma) if n_units == 2 else outer_angle(sigma)

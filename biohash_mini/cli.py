@@ -4,15 +4,16 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from . import __version__, datasets, experiments, features, report
+from . import __version__, datasets
 from .codes import Codes
-from .hashers import Hasher
-from .measures import METHODS
+from .datasets import networks
+from .hashers import METHODS, Hasher
 from .search import HammingIndex
 
 _EXAMPLES = """
@@ -48,7 +49,7 @@ def _data(args: argparse.Namespace) -> None:
 
 def _features(args: argparse.Namespace) -> None:
     options = {"side": args.side, "batch_size": args.batch_size, "device": args.device}
-    print(features.extract_cifar10(args.network, args.layer, args.output, profile=args.profile, **options))
+    print(networks.extract_cifar10(args.network, args.layer, args.output, profile=args.profile, **options))
 
 
 def _hash(args: argparse.Namespace) -> None:
@@ -74,19 +75,32 @@ def _search(args: argparse.Namespace) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    if not args.names and not args.all:
-        raise ValueError(f"name experiments, or say --all: {', '.join(experiments.EXPERIMENTS)}")
+    from .reproduction.runner import EXPERIMENTS, run
+
+    names = _known(args.names, EXPERIMENTS)
+    if not names and not args.all:
+        raise ValueError(f"name experiments, or say --all: {', '.join(EXPERIMENTS)}")
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # huge pages: twice as fast where torch moves big arrays
     chosen = {"methods": args.methods, "hash_lengths": args.hash_lengths, "seeds": args.seeds}
-    experiments.run(args.names or experiments.EXPERIMENTS, args.profile, **chosen, where=args.results)
+    run(names or EXPERIMENTS, args.profile, **chosen, where=args.results)
 
 
 def _report(args: argparse.Namespace) -> None:
+    from .reproduction import report
+
+    names = _known(args.names, report.EXPERIMENTS)
     if args.json:
-        found = report.cells(args.names, profile=args.profile, where=args.results)
+        found = report.cells(names, profile=args.profile, where=args.results)
         print(json.dumps(list(found), indent=1, ensure_ascii=False))
     else:
-        print(report.render(args.names, markdown=args.markdown, profile=args.profile, where=args.results))
+        print(report.render(names, markdown=args.markdown, profile=args.profile, where=args.results))
+
+
+def _known(names: list[str], experiments: Mapping[str, object]) -> list[str]:
+    """Return the names if each is an experiment's."""
+    if unknown := [name for name in names if name not in experiments]:
+        raise ValueError(f"no experiment {', '.join(unknown)}; choose among {', '.join(experiments)}")
+    return names
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -115,9 +129,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     about = "compute features of CIFAR-10's images with a network trained on ImageNet; goes on where it was stopped"
     sub = command("features", _features, about, "biohash features alexnet --layer pooled")
-    sub.add_argument("network", choices=features.NETWORKS)
+    sub.add_argument("network", choices=networks.NETWORKS)
     words = "fc7 (4,096 values; canonical weights), pool5 (the last map, flattened) or pooled (its mean; the default)"
-    sub.add_argument("--layer", choices=features.LAYERS, default="pooled", help=words)
+    sub.add_argument("--layer", choices=networks.LAYERS, default="pooled", help=words)
     sub.add_argument("--side", type=int, default=224, help="pixels of the square that the network sees (default: 224)")
     sub.add_argument("--batch-size", type=int, default=50)
     sub.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
@@ -144,10 +158,13 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--top", type=int, default=10)
     sub.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
 
-    names = {"nargs": "*", "choices": [*experiments.EXPERIMENTS, []], "metavar": "NAME"}
-    known = ", ".join(experiments.EXPERIMENTS)
+    names: dict[str, Any] = {
+        "nargs": "*",
+        "metavar": "NAME",
+        "help": "experiments, such as mnist; `biohash run` alone lists them",
+    }
     sub = command("run", _run, "measure what is missing of an experiment", "biohash run mnist --profile full")
-    sub.add_argument("names", **names, help=known)
+    sub.add_argument("names", **names)
     sub.add_argument("--all", action="store_true", help="every experiment")
     sub.add_argument("--methods", nargs="+", default=(), metavar="METHOD")
     sub.add_argument("--hash-lengths", nargs="+", type=int, default=(), metavar="K")
@@ -155,7 +172,7 @@ def build_parser() -> argparse.ArgumentParser:
     profile_and_results(sub, "mini")
 
     sub = command("report", _report, "compare the recorded results with the paper", "biohash report mnist --markdown")
-    sub.add_argument("names", **names, help=known)
+    sub.add_argument("names", **names)
     form = sub.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="a list of cells")
     form.add_argument("--markdown", action="store_true", help="tables for a page")
@@ -171,7 +188,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         print(f"biohash: {'; '.join(str(error).splitlines())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
 from .storage import load_arrays, save_arrays
+
+if TYPE_CHECKING:
+    import faiss
 
 _BLOCK = 1 << 24  # distances computed at a time, so that temporaries stay near 100 MB
 
@@ -41,6 +44,30 @@ class Codes(ABC):
     def to_matrix(self) -> np.ndarray | sp.csr_array:
         """Return the codes as a 0/1 matrix, shape (n, m); CSR for sparse codes."""
 
+    @classmethod
+    def from_matrix(cls, matrix: np.ndarray | sp.sparray | sp.spmatrix) -> Self:
+        """Return the codes of a 0/1 matrix, shape (n, m), the inverse of :meth:`to_matrix`.
+
+        A sparse matrix gives :class:`SparseCodes` and an array :class:`DenseCodes`; called on one of these classes,
+        either layout gives that class.
+        """
+        return (SparseCodes if sp.issparse(matrix) else DenseCodes).from_matrix(matrix)  # type: ignore[return-value]
+
+    @abstractmethod
+    def packed(self) -> np.ndarray:
+        """Return the bits as ``numpy.packbits`` lays them, shape (n, ceil(m / 8)), uint8; bits past m are zero."""
+
+    def to_faiss(self) -> faiss.IndexBinaryFlat:
+        """Return a faiss index of the n codes, m rounded up to a multiple of 8 bits; its queries are :meth:`packed`."""
+        try:
+            import faiss
+        except ImportError:
+            raise ImportError('to_faiss needs faiss: pip install "biohash-mini[faiss]"') from None
+        packed = np.ascontiguousarray(self.packed())
+        index = faiss.IndexBinaryFlat(8 * packed.shape[1])
+        index.add(packed)
+        return index
+
     @abstractmethod
     def _distance_block(self, other: Self) -> np.ndarray:
         """Return the distances of a few codes to all of the others."""
@@ -67,9 +94,7 @@ class Codes(ABC):
 
     def __getitem__(self, rows: slice | int | np.ndarray) -> Self:
         """Return the codes of the chosen rows; a single number gives a column of one."""
-        if isinstance(rows, int | np.integer):
-            rows = [int(rows)]
-        return self._like(self.array[rows])
+        return self._like(self.array[[rows] if isinstance(rows, int | np.integer) else rows])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Codes):
@@ -150,6 +175,22 @@ class SparseCodes(Codes):
         ones = np.ones(n * k, dtype=np.uint8)
         return sp.csr_array((ones, self.array.ravel().astype(np.int32), np.arange(0, n * k + 1, k)), (n, self.n_units))
 
+    @classmethod
+    def from_matrix(cls, matrix: np.ndarray | sp.sparray | sp.spmatrix) -> SparseCodes:
+        """Return the codes of a 0/1 matrix, shape (n >= 1, m), whose rows all have the same number of ones, k >= 1."""
+        matrix = sp.csr_array(_zeros_and_ones(matrix))
+        k = np.unique(np.diff(matrix.indptr))
+        if len(k) != 1 or k[0] < 1:
+            raise ValueError(f"every row needs the same number of ones, at least 1, got {k.tolist()}")
+        return cls(matrix.indices.reshape(-1, k[0]), matrix.shape[1])
+
+    def packed(self) -> np.ndarray:
+        """Return the bits as ``numpy.packbits`` lays them, shape (n, ceil(m / 8)), uint8; bits past m are zero."""
+        out, rows = np.zeros((len(self), -(-self.n_units // 8)), dtype=np.uint8), np.arange(len(self))
+        for units in self.array.T:  # one unit of every code at a time, so temporaries have n entries
+            out[rows, units // 8] |= np.uint8(0x80) >> (units % 8).astype(np.uint8)
+        return out
+
     def _distance_block(self, other: SparseCodes) -> np.ndarray:
         shared = self.to_matrix().astype(np.int32) @ other.to_matrix().astype(np.int32).T
         return 2 * (self.hash_length - shared.toarray())
@@ -193,6 +234,17 @@ class DenseCodes(Codes):
         """Return the codes as a 0/1 matrix, shape (n, m), uint8."""
         return np.unpackbits(self.array, axis=1, count=self.n_units)
 
+    @classmethod
+    def from_matrix(cls, matrix: np.ndarray | sp.sparray | sp.spmatrix) -> DenseCodes:
+        """Return the codes of a 0/1 matrix, shape (n, m >= 1)."""
+        bits = _zeros_and_ones(matrix)
+        bits = bits.toarray() if sp.issparse(bits) else bits
+        return cls(np.packbits(bits, axis=1), bits.shape[1])
+
+    def packed(self) -> np.ndarray:
+        """Return the bits as they are stored, shape (n, ceil(m / 8)), uint8; bits past m are zero."""
+        return self.array
+
     def words(self) -> np.ndarray:
         """Return the bits in 64-bit words, shape (n, ceil(m / 64)), padded with zeros."""
         pad = -self.array.shape[1] % 8
@@ -217,3 +269,19 @@ def concatenate(parts: list[Codes]) -> Codes:
     for part in parts[1:]:
         parts[0].check_comparable(part)
     return parts[0]._like(np.concatenate([part.array for part in parts]))
+
+
+def _zeros_and_ones(matrix: Any) -> Any:
+    """Return the matrix as bool, shape (n, m), an array or a CSR matrix that stores its ones alone."""
+    matrix = matrix if sp.issparse(matrix) else np.asarray(matrix)
+    if matrix.ndim != 2:
+        raise ValueError(f"a matrix of codes must have shape (n, m), got {matrix.shape}")
+    if sp.issparse(matrix):
+        matrix = sp.csr_array(matrix, copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    entries = matrix.data if sp.issparse(matrix) else matrix
+    other = entries[(entries != 0) & (entries != 1)]
+    if other.size:
+        raise ValueError(f"a matrix of codes must hold nothing but 0 and 1, got {other[0]}")
+    return matrix.astype(bool)

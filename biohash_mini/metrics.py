@@ -1,20 +1,21 @@
-"""Average precision that knows about ties, and functional smoothness.
+"""Average precision that knows about ties, recall, and functional smoothness.
 
 A code of k active units has only k + 1 distances, so most of a ranking is ties, and an arbitrary order inside them
 moves mAP by tens of points at k = 2. Every number here is therefore the exact expectation over all orders inside
-ties, or the best or the worst of them. All it takes is a histogram: how many items, and how many relevant ones, stand
-at each distance.
+ties, or the best or the worst of them, from how many items, and how many relevant ones, stand at each distance.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, get_args
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numba import njit, prange
+from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from .codes import Codes
-from .search import HammingIndex, _nearest
+from .inputs import require
+from .search import HammingIndex, _histograms, _nearest
 
 Ties = Literal["expected", "best", "worst", "index"]
 Divisor = Literal["retrieved", "relevant"]
@@ -88,30 +89,15 @@ def _ap(counts, relevant, at, ties, H, L, all_relevant):
     return out
 
 
-@njit(parallel=True, cache=True)
-def _histograms(D, relevant, bins):
-    """Return how many items, and how many relevant ones, lie at each distance: two arrays (q, bins)."""
-    counts = np.zeros((len(D), bins), dtype=np.int64)
-    hits = np.zeros((len(D), bins), dtype=np.int64)
-    for q in prange(len(D)):
-        for i in range(D.shape[1]):
-            counts[q, D[q, i]] += 1
-            hits[q, D[q, i]] += relevant[q, i]
-    return counts, hits
-
-
-def _check_at(at: int | None, n: int) -> int:
-    if at is not None and at < 1:
-        raise ValueError(f"at must be None or at least 1, got {at}")
+def _check_options(at: int | None, n: int, ties: tuple[Ties, ...], divisor: Divisor) -> int:
+    """Return R, the length of the ranking; ValueError if an option is none of the allowed."""
+    for name, value, kind in [("divisor", divisor, Divisor), *(("ties", order, Ties) for order in ties)]:
+        require(value in get_args(kind), f"{name} must be one of {', '.join(get_args(kind))}, got {value!r}")
+    require(at is None or at >= 1, f"at must be None or at least 1, got {at}")
     return n if at is None else min(at, n)
 
 
-def _check_one_of(name: str, value: str, kind: object) -> None:
-    if value not in get_args(kind):
-        raise ValueError(f"{name} must be one of {', '.join(get_args(kind))}, got {value!r}")
-
-
-def _tables(n: int) -> tuple[np.ndarray, np.ndarray]:
+def _harmonics(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return harmonic numbers and log-factorials of 0 … n."""
     return np.concatenate([[0.0], (1 / np.arange(1, n + 1)).cumsum()]), gammaln(np.arange(n + 1) + 1.0)
 
@@ -124,16 +110,14 @@ def average_precision(
     *,
     divisor: Divisor = "retrieved",
 ) -> np.ndarray:
-    r"""Return the average precision of each query, shape (q,), in [0, 1].
+    r"""Return the average precision of each query, shape (q,), in [0, 1]; 0 where nothing relevant is retrieved.
 
     .. math:: \mathrm{AP}@R = \frac{1}{\sum_{l\le R}\mathrm{Rel}(l)}\sum_{l=1}^{R}\mathrm{Precision}(l)\,\mathrm{Rel}(l)
 
     Parameters
     ----------
-    distances : array (q, n) or (n,)
-        Distance of each database item to each query; equal values are ties.
-    relevant : array of bool, same shape
-        Whether the item is relevant.
+    distances, relevant : arrays (q, n) or (n,)
+        Distance of each database item to each query, equal values being ties, and whether the item is relevant.
     at : int or None
         R; None ranks the whole database.
     ties : {"expected", "best", "worst", "index"}
@@ -141,32 +125,24 @@ def average_precision(
     divisor : {"retrieved", "relevant"}
         What the sum is divided by: the relevant items among the first R, as in the paper, or all that could be there,
         min(R, relevant items of the database), so that a list with a single early hit does not score well.
-
-    Notes
-    -----
-    With nothing relevant retrieved AP is 0.
     """
     distances, relevant = np.atleast_2d(distances), np.atleast_2d(relevant).astype(bool)
-    if distances.shape != relevant.shape or distances.ndim != 2 or distances.size == 0:
-        raise ValueError(f"distances {distances.shape} and relevant {relevant.shape} must be equal, non-empty (q, n)")
-    if np.isnan(distances).any():
-        raise ValueError("distances must not be NaN")
-    _check_one_of("ties", ties, Ties)
+    shapes = f"distances {distances.shape} and relevant {relevant.shape} must be equal, non-empty (q, n)"
+    require(distances.shape == relevant.shape and distances.ndim == 2 and distances.size > 0, shapes)
+    require(not np.isnan(distances).any(), "distances must not be NaN")
+    R = _check_options(at, distances.shape[1], (ties,), divisor)
     groups = np.stack([np.unique(row, return_inverse=True)[1] for row in distances])
-    n = distances.shape[1]
-    return _block_precisions(groups, relevant, _check_at(at, n), ties, divisor, *_tables(n))
+    return _block_precisions(groups, relevant, R, ties, divisor, *_harmonics(distances.shape[1]))
 
 
 def _block_precisions(
     D: np.ndarray, relevant: np.ndarray, at: int, ties: Ties, divisor: Divisor, H: np.ndarray, L: np.ndarray
 ) -> np.ndarray:
     """Return AP of a block of queries, shape (q,), from integer distances and relevance, each (q, n)."""
-    _check_one_of("divisor", divisor, Divisor)
     all_relevant = np.minimum(at, relevant.sum(1)) if divisor == "relevant" else np.zeros(len(D), dtype=np.int64)
     bins = int(D.max()) + 1
     if ties == "index":
-        _, ids = _nearest(D, bins, at)
-        hits = np.take_along_axis(relevant, ids, 1).astype(np.int64)
+        hits = np.take_along_axis(relevant, _nearest(D, bins, at)[1], 1).astype(np.int64)
         counts = np.ones_like(hits)
     else:
         counts, hits = _histograms(D, relevant, bins)
@@ -181,59 +157,71 @@ class TieBounds(NamedTuple):
     worst: float
 
 
-def _relevance(
-    query_codes: Codes,
-    database_codes: Codes,
-    query_labels: np.ndarray | None,
-    database_labels: np.ndarray | None,
-    neighbours: np.ndarray | None,
-) -> Callable[[slice], np.ndarray]:
-    """Return a function that gives the relevance of the database to some of the queries, bool (rows, n)."""
-    for name, codes in ("query", query_codes), ("database", database_codes):
-        if len(codes) == 0:
-            raise ValueError(f"there are no {name} codes")
-    if neighbours is not None:
-        truth = np.asarray(neighbours)
-        if truth.ndim != 2 or len(truth) != len(query_codes):
-            raise ValueError(f"neighbours must have shape ({len(query_codes)}, r), got {truth.shape}")
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What each of q queries should find among n items, made by :meth:`of_labels` or :meth:`of_neighbours`."""
 
-        def by_neighbours(rows: slice) -> np.ndarray:
-            relevant = np.zeros((len(truth[rows]), len(database_codes)), dtype=bool)
-            np.put_along_axis(relevant, truth[rows], True, 1)
-            return relevant
+    query_labels: np.ndarray | None = None  #: (q,), labels as numbers
+    database_labels: np.ndarray | None = None  #: (n,)
+    neighbours: np.ndarray | None = None  #: (q, r), row numbers of the relevant items, in place of labels
+    exclude: np.ndarray | None = None  #: (q,), the row that a query must not find: itself, if it is there
 
-        return by_neighbours
-    q, d = np.asarray(query_labels), np.asarray(database_labels)
-    for name, labels, codes in ("query", q, query_codes), ("database", d, database_codes):
-        if labels.shape != (len(codes),):
-            raise ValueError(f"{name}_labels has shape {labels.shape}, but there are {len(codes)} {name} codes")
-    numbers = np.unique(np.concatenate([q, d]), return_inverse=True)[1].astype(np.int32)
-    return lambda rows: numbers[: len(q)][rows, None] == numbers[len(q) :]
+    @classmethod
+    def of_labels(cls, query_labels: ArrayLike, database_labels: ArrayLike, exclude: ArrayLike | None = None) -> Self:
+        """Return the truth that the items of a query's label are relevant, from labels of shapes (q,) and (n,)."""
+        q, d = np.asarray(query_labels), np.asarray(database_labels)
+        numbers = np.unique(np.concatenate([q, d], axis=None), return_inverse=True)[1].astype(np.int32)
+        rows = None if exclude is None else np.asarray(exclude)
+        return cls(numbers[: q.size].reshape(q.shape), numbers[q.size :].reshape(d.shape), exclude=rows)
+
+    @classmethod
+    def of_neighbours(cls, ids: ArrayLike, exclude: ArrayLike | None = None) -> Self:
+        """Return the truth that the items of the row numbers ids, shape (q, r), are relevant."""
+        return cls(neighbours=np.asarray(ids), exclude=None if exclude is None else np.asarray(exclude))
+
+    def check(self, q: int, n: int) -> None:
+        """Raise ValueError unless this can be the truth of q queries and n items."""
+        require(q > 0 and n > 0, f"there are no {'database' if q else 'query'} codes")
+        for name, length in {"query_labels": q, "database_labels": n, "neighbours": q, "exclude": q}.items():
+            if (array := getattr(self, name)) is not None:
+                fits = array.ndim == 1 + (name == "neighbours") and len(array) == length
+                require(fits, f"{name} has shape {array.shape}, but there are {q} query codes and {n} database codes")
+                rows = array.dtype.kind in "ui" and ((array >= 0) & (array < n)).all()
+                require(rows or "labels" in name, f"{name} must be row numbers, integers in [0, {n}), got {array}")
+
+    def relevant(self, rows: slice, n: int) -> np.ndarray:
+        """Return whether each of n items is relevant to some of the queries, bool (rows, n); the excluded is not."""
+        if self.neighbours is None:
+            out = self.query_labels[rows, None] == self.database_labels
+        else:
+            out = np.zeros((len(self.neighbours[rows]), n), dtype=bool)
+            np.put_along_axis(out, self.neighbours[rows], True, 1)
+        if self.exclude is not None:
+            out[np.arange(len(out)), self.exclude[rows]] = False
+        return out
 
 
 def _precisions(
-    relevance: Callable[[slice], np.ndarray],
-    query_codes: Codes,
-    database_codes: Codes,
-    at: int | None,
-    ties: Sequence[Ties],
-    exclude: np.ndarray | None,
-    divisor: Divisor,
+    queries: Codes, database: Codes, truth: Truth, at: int | None, ties: tuple[Ties, ...], divisor: Divisor
 ) -> np.ndarray:
     """Return AP per query for each treatment of ties, shape (len(ties), q), block by block of queries."""
-    for name in ties:
-        _check_one_of("ties", name, Ties)
-    index = HammingIndex(database_codes)
-    R, tables = _check_at(at, len(index)), _tables(len(index))
-    out = np.empty((len(ties), len(query_codes)))
-    for rows, D in index.distances(query_codes):
-        relevant = relevance(rows)
-        if exclude is not None:  # behind all others and irrelevant, an item counts for nothing
-            out_of_list = np.arange(len(D)), exclude[rows]
-            D[out_of_list], relevant[out_of_list] = index.codes.max_distance + 1, False
+    truth.check(len(queries), len(database))
+    index = HammingIndex(database)
+    R, sums = _check_options(at, len(index), ties, divisor), _harmonics(len(index))
+    out = np.empty((len(ties), len(queries)))
+    for rows, D in index.distances(queries):
+        relevant = truth.relevant(rows, len(index))
+        if truth.exclude is not None:  # behind all others and irrelevant, an item counts for nothing
+            D[np.arange(len(D)), truth.exclude[rows]] = database.max_distance + 1
         for i, name in enumerate(ties):
-            out[i, rows] = _block_precisions(D, relevant, R, name, divisor, *tables)
+            out[i, rows] = _block_precisions(D, relevant, R, name, divisor, *sums)
     return out
+
+
+def _one_truth(truth: Truth | None, query_labels: np.ndarray | None, database_labels: np.ndarray | None) -> Truth:
+    given = [x is not None for x in (truth, query_labels, database_labels)]
+    require(given in ([True, False, False], [False, True, True]), "give either both arrays of labels or a truth")
+    return truth or Truth.of_labels(query_labels, database_labels)
 
 
 def mean_average_precision(
@@ -244,19 +232,15 @@ def mean_average_precision(
     at: int | None = None,
     ties: Ties = "expected",
     *,
-    neighbours: np.ndarray | None = None,
-    exclude: np.ndarray | None = None,
+    truth: Truth | None = None,
     divisor: Divisor = "retrieved",
 ) -> float:
-    r"""Return the mean over queries of :func:`average_precision`, in [0, 1].
+    r"""Return the mean over queries of :func:`average_precision`, in [0, 1]; ``truth`` may stand in place of labels.
 
     .. math:: \mathrm{mAP}@R = \frac{1}{|Q|}\sum_{q\in Q}\mathrm{AP}(q)@R
-
-    Relevant are the items of the query's label or, where ``neighbours`` is given, shape (q, r), the items of those
-    row numbers. ``exclude``, shape (q,), is the row of the database that a query must not find: itself, if it is there.
     """
-    relevance = _relevance(query_codes, database_codes, query_labels, database_labels, neighbours)
-    return float(_precisions(relevance, query_codes, database_codes, at, [ties], exclude, divisor).mean())
+    truth = _one_truth(truth, query_labels, database_labels)
+    return float(_precisions(query_codes, database_codes, truth, at, (ties,), divisor).mean())
 
 
 def tie_bounds(
@@ -266,14 +250,20 @@ def tie_bounds(
     database_labels: np.ndarray | None = None,
     at: int | None = None,
     *,
-    neighbours: np.ndarray | None = None,
-    exclude: np.ndarray | None = None,
+    truth: Truth | None = None,
     divisor: Divisor = "retrieved",
 ) -> TieBounds:
     """Return :func:`mean_average_precision` expected over ties, with its best and worst order, in one pass."""
-    relevance = _relevance(query_codes, database_codes, query_labels, database_labels, neighbours)
-    bounds = _precisions(relevance, query_codes, database_codes, at, TieBounds._fields, exclude, divisor)
-    return TieBounds(*bounds.mean(1).tolist())
+    truth = _one_truth(truth, query_labels, database_labels)
+    return TieBounds(*_precisions(query_codes, database_codes, truth, at, get_args(Ties)[:3], divisor).mean(1).tolist())
+
+
+def recall(ids: np.ndarray, truth: np.ndarray) -> float:
+    """Return the mean share of the true row numbers, truth (q, r), that are among ids (q, top); repeats count once."""
+    ids, truth = np.asarray(ids), np.asarray(truth)
+    shapes = f"ids {ids.shape} and truth {truth.shape} must have shapes (q >= 1, top) and (q, r >= 1)"
+    require(ids.ndim == truth.ndim == 2 and len(ids) == len(truth) and truth.size > 0, shapes)
+    return float(np.mean([np.isin(np.unique(t), i).mean() for t, i in zip(truth, ids, strict=True)]))
 
 
 def functional_smoothness(
@@ -284,29 +274,24 @@ def functional_smoothness(
     Parameters
     ----------
     X : array (n, d)
-        The inputs; their cosine similarity is compared (centre them first to follow the paper).
+        The inputs; their cosine similarity is compared (centre them first to follow the paper), 0 for a row of zeros.
     codes : Codes
         Their n codes. The cosine of two codes written with ±1, and for sparse codes also with 0 and 1, is affine in
         their Hamming distance, so r is the same for both.
     fraction : float in (0, 1]
-        Share of all pairs in each group: 0.1 compares the top with the bottom 10%.
+        Share of all pairs in each group: 0.1 compares the top with the bottom 10%. Where all distances tie, r is NaN.
     self_pairs : bool
         Whether a row is paired with itself too. The paper's table is matched with them; they raise the top group.
-
-    Notes
-    -----
-    A row of zeros has cosine 0 with everything. r is NaN where all pairs of a group have the same distance.
     """
     X = np.asarray(X, dtype=np.float64)
-    if len(X) != len(codes) or len(X) < 2:
-        raise ValueError(f"need at least two rows and as many codes, got {len(X)} rows and {len(codes)} codes")
-    if not 0 < fraction <= 1:
-        raise ValueError(f"fraction must lie in (0, 1], got {fraction}")
+    require(len(X) == len(codes) >= 2, f"need at least two rows and as many codes, got {len(X)} and {len(codes)}")
+    require(0 < fraction <= 1, f"fraction must lie in (0, 1], got {fraction}")
     X = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), np.finfo(float).tiny)
     i, j = np.triu_indices(len(X), k=0 if self_pairs else 1)
     similarity, distance = (X @ X.T)[i, j], codes.hamming(codes)[i, j].astype(float)
     order, take = np.argsort(similarity, kind="stable"), max(2, round(fraction * len(i)))
-    return tuple(_pearson(similarity[rows], -distance[rows]) for rows in (order[-take:], order[:take]))
+    top, bottom = (_pearson(similarity[rows], -distance[rows]) for rows in (order[-take:], order[:take]))
+    return top, bottom
 
 
 def _pearson(a: np.ndarray, b: np.ndarray) -> float:

@@ -6,12 +6,21 @@ the anti-Hebbian unit counted from 1.
 
 import math
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 Reduction = Literal["max", "mean"]
+
+
+class Rows(Protocol):
+    """Data that are read a minibatch at a time, such as a Tensor of shape (n, d)."""
+
+    device: torch.device
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: Any, /) -> Tensor: ...
 
 
 def _dual(W: Tensor, p: float) -> Tensor:
@@ -120,7 +129,7 @@ class Epoch(NamedTuple):
 
 
 def train(
-    X: Tensor,
+    X: Rows,
     W: Tensor,
     *,
     p: float = 2.0,
@@ -132,12 +141,12 @@ def train(
     batch_size: int = 100,
     norm_tol: float = 1.06,
     rng: torch.Generator,
-    progress: Callable[[Epoch], None] = lambda epoch: None,
+    progress: Callable[[Epoch], bool | None] = lambda epoch: None,
 ) -> list[Epoch]:
     """Train W (m, d) in place on the rows of X and return the history of its epochs.
 
     Stops after the first epoch whose mean row norm is below ``norm_tol`` (the paper: 1.06), or after ``max_epochs``.
-    The rows are shuffled by ``rng`` before each epoch; ``progress`` is called after each.
+    The rows are shuffled by ``rng`` before each epoch; ``progress`` is called after each; True ends it.
     """
 
     def step(rows: Tensor, lr: float) -> None:
@@ -166,7 +175,7 @@ def anneal(
     batch_size: int,
     norm_tol: float,
     rng: torch.Generator,
-    progress: Callable[[Epoch], None] = lambda epoch: None,
+    progress: Callable[[Epoch], bool | None] = lambda epoch: None,
 ) -> list[Epoch]:
     """Call ``step(rows, lr)`` for every minibatch of n rows in every epoch, and return the history of the epochs.
 
@@ -179,9 +188,9 @@ def anneal(
         for rows in torch.randperm(n, generator=rng).split(batch_size):
             step(rows, lr)
         history.append(Epoch(t + 1, lr, mean_norm()))
-        progress(history[-1])
+        stop = progress(history[-1])
         if not math.isfinite(history[-1].mean_norm):
             raise ValueError(f"training diverges: lower the learning_rate, {learning_rate}")
-        if history[-1].mean_norm < norm_tol:
+        if stop or history[-1].mean_norm < norm_tol:
             break
     return history

@@ -102,7 +102,7 @@ def _sign(notebook: Path) -> None:
     """Note in an executed notebook on what it ran, for the status page."""
     import nbformat
 
-    from biohash_mini.results import provenance
+    from biohash_mini.reproduction.results import provenance
 
     page, host = nbformat.read(notebook, as_version=4), provenance("auto")
     page.metadata["biohash"] = {name: host[name] for name in ("machine", "threads", "versions")}

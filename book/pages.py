@@ -12,9 +12,10 @@ from datetime import datetime
 from html import escape
 from pathlib import Path
 
-from biohash_mini import report, results
-from biohash_mini.experiments import EXPERIMENTS
-from biohash_mini.paper import TABLES
+from biohash_mini import METHODS
+from biohash_mini.reproduction import report, results
+from biohash_mini.reproduction.declarations import EXPERIMENTS
+from biohash_mini.reproduction.paper import TABLES
 
 MARKS = {  # a sign beside the colour, for readers who cannot tell colours apart
     "reproduced": "✓",
@@ -28,32 +29,6 @@ MARKS = {  # a sign beside the colour, for readers who cannot tell colours apart
     "not in the paper": "",
 }
 JUDGED = ("reproduced", "close", "deviates", "not like for like", "missing", "too long")
-CHAPTERS = {  # the chapter that shows an experiment
-    "mnist": "05_mnist",
-    "cifar10": "06_cifar10",
-    "smoothness": "08_smoothness",
-    **{
-        f"{table}-{data}": "10_convolution"
-        for table in ("channel-inhibition", "channels-validation")
-        for data in ("mnist", "cifar10")
-    },
-    **dict.fromkeys(("filter-training-mnist", "centring-mnist", "layer-step-mnist"), "10_convolution"),
-    "solhash": "09_pixel_neighbours",
-    **dict.fromkeys(("shadows", "shadow-sides"), "11_shadows"),
-    "sparsity-mnist": "07_sparsity",
-    "sparsity-cifar10": "07_sparsity",
-    "tsne-mnist": "07_sparsity",
-    **{
-        f"{table}cifar10-{net}": "12_deep_features"
-        for table in ("", "sparsity-")
-        for net in ("vgg16", "vgg16bn", "alexnet")
-    },
-    **dict.fromkeys(("map-kinds-vgg16", "map-kinds-alexnet"), "12_deep_features"),
-    **dict.fromkeys(("glove-euclidean", "glove-cosine", "schedule-glove"), "13_words"),
-    **dict.fromkeys(("training-time", "training-time-cifar10-vgg16"), "14_rivals"),
-    "choices-mnist": "15_open_choices",
-    "readings-mnist": "15_open_choices",
-}
 
 
 def write(folder: Path, executed: Sequence[Path], where: Path) -> None:
@@ -67,6 +42,7 @@ def write(folder: Path, executed: Sequence[Path], where: Path) -> None:
         "summary.md": summary_page(cells),
         "tables.md": tables_page(cells, [path.stem for path in executed], where),
         "status.md": status_page(executed),
+        "methods.md": methods_page(),
         "cover.html": cover.html(),
         "explorer.html": ResultsExplorer(cell for found in cells.values() for cell in found).html(),
     }
@@ -155,8 +131,8 @@ def _section(name: str, cells: list[dict], chapters: set[str], where: Path | Non
     lines = [f"({_anchor(name)})=\n### {title_of(name)}"]
     if name in TABLES and name in EXPERIMENTS:
         lines.append(f"Measured as: {EXPERIMENTS[name].title}.")
-    if (chapter := CHAPTERS.get(name)) in chapters:
-        lines.append(f"Discussed in [](../notebooks/{chapter}.ipynb).")
+    if name in EXPERIMENTS and EXPERIMENTS[name].chapter in chapters:
+        lines.append(f"Discussed in [](../notebooks/{EXPERIMENTS[name].chapter}.ipynb).")
     if name not in EXPERIMENTS:
         lines.append("The book has no experiment for this table yet.")
     elif not records:
@@ -231,11 +207,13 @@ def _provenance(name: str, records: list[dict]) -> str:
 
 
 def _seconds(name: str, records: list[dict]) -> float:
-    """Return what the experiment took in all; a measurement that fills two rows counts once."""
-    took = {(r["method"], r["hash_length"], r["seed"]): r["seconds"] for r in records}
-    exp = EXPERIMENTS[name]
-    cells = [[took.get((row, c.hash_length, c.seed), 0.0) for row in exp.rows(c.method)] for c in exp.cells()]
-    return sum(map(max, cells))
+    """Return what the experiment took in all; rows that read one measurement in two ways count once."""
+    exp, took = EXPERIMENTS[name], Counter()
+    for r in records:
+        row = exp.row(r["method"])
+        once = exp.work(row), row.queries, r["hash_length"], r["seed"]
+        took[once] = max(took[once], r["seconds"])
+    return sum(took.values())
 
 
 def _register(cells: dict[str, list[dict]], where: Path | None) -> str:
@@ -255,6 +233,15 @@ def _register(cells: dict[str, list[dict]], where: Path | None) -> str:
     orphans = [c for found in cells.values() for c in found if c["verdict"] == "deviates" and not c["reason"]]
     lines += [f"- {c['experiment']}, {c['method']}, k = {c['hash_length']}: no reason yet." for c in orphans]
     return "\n\n".join(lines)
+
+
+# ---------------------------------------------------------------- the methods
+
+
+def methods_page() -> str:
+    """Return the reference of every registered method, as MyST."""
+    entries = "\n\n".join(f".. autoclass:: {kind.__name__}\n   :members:" for kind in METHODS.values())
+    return f"```{{eval-rst}}\n.. currentmodule:: biohash_mini.hashers\n\n{entries}\n```\n"
 
 
 # ---------------------------------------------------------------- the status of the chapters

@@ -6,6 +6,8 @@ import pytest
 
 from biohash_mini import BioHash, HammingIndex, datasets
 from biohash_mini.cli import main
+from biohash_mini.datasets import load, networks
+from tests.library.datasets.pictures import Tiny, pictures
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def test_hash_then_search_is_what_the_library_does(vectors, tmp_path, capsys):
     assert [int(r["distance"]) for r in rows] == distances.ravel().tolist()
 
 
-@pytest.mark.parametrize("method", ["LSH", "FlyHash", "SH"])
+@pytest.mark.parametrize("method", ["LSH", "FlyHash", "SH", "DenseFly"])
 def test_other_methods_are_a_flag_away(method, vectors, tmp_path):
     assert main(["hash", str(tmp_path / "x.npy"), "--method", method, "--hash-length", "4", *files(tmp_path)]) == 0
 
@@ -85,9 +87,12 @@ def test_help_shows_an_example(command, capsys):
 
 
 def test_unknown_words_exit_with_two(capsys):
-    for argv in (["dance"], ["data", "fetch", "imagenet"], ["report", "nothing"]):
+    for argv in (["dance"], ["data", "fetch", "imagenet"], ["hash", "x.npy", "--method", "nothing"]):
         with pytest.raises(SystemExit, match="2"):
             main(argv)
+    capsys.readouterr()
+    expect_error(capsys, ["report", "nothing"], "no experiment nothing; choose among mnist")
+    expect_error(capsys, ["run", "mnist", "--methods", "nothing"], "no trial of mnist is among those asked for")
 
 
 def test_data_tells_what_is_missing(tmp_path, monkeypatch, capsys):
@@ -97,3 +102,17 @@ def test_data_tells_what_is_missing(tmp_path, monkeypatch, capsys):
     expect_error(capsys, ["data", "verify", "mnist"], "biohash data fetch mnist")
     monkeypatch.setattr(datasets, "fetch", lambda name: tmp_path / name)
     assert main(["data", "fetch", "mnist"]) == 0 and capsys.readouterr().out.endswith("mnist\n")
+
+
+def test_the_command_extracts_to_where_the_data_set_is_found(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("BIOHASH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("BIOHASH_DATA", raising=False)
+    monkeypatch.setattr(networks, "pretrained", lambda name, layer: Tiny())
+    monkeypatch.setattr(networks, "load", lambda name, profile: small)
+    rows_of = {"labels": np.repeat(np.arange(10), 2), "image_shape": (3, 32, 32)}
+    small = datasets.Dataset("cifar10", "full", pictures(20).reshape(20, -1), "", **rows_of)
+    assert main(["features", "alexnet", "--side", "20", "--batch-size", "8"]) == 0
+    assert capsys.readouterr().out.strip() == str(datasets.data_path("cifar10-alexnet"))
+    assert load("cifar10-alexnet", "full").layer == "alexnet pooled, 20 px"
+    assert main(["features", "alexnet", "--side", "24"]) == 2  # never over features of another kind
+    assert main(["data", "path", "cifar10-vgg16"]) == 2 and "biohash features vgg16" in capsys.readouterr().err

@@ -1,8 +1,8 @@
 """Make the embedded samples from the full data sets; the same files every time.
 
 Run it from the repository's root: ``python tools/make_mini.py``. It prints the checksums that
-``biohash_mini/data/sources.py`` must hold. The features need the weights of AlexNet (see ``biohash_mini.features``);
-their last digits may differ from machine to machine.
+``biohash_mini/datasets/sources.py`` must hold. The features need the weights of AlexNet (see
+:mod:`biohash_mini.datasets.networks`); their last digits may differ from machine to machine.
 """
 
 from pathlib import Path
@@ -10,10 +10,11 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from biohash_mini.data import FOLDER, read_sample, write_sample
-from biohash_mini.data.sources import SPECS, decode_words, encode_words, read_full
 from biohash_mini.datasets import sample_per_class
-from biohash_mini.features import extract_cifar10
+from biohash_mini.datasets.decoders import decode_words, encode_words
+from biohash_mini.datasets.networks import extract_cifar10
+from biohash_mini.datasets.samples import FOLDER, read_sample, write_sample
+from biohash_mini.datasets.sources import SPECS, read_full
 from biohash_mini.storage import digest, load_arrays, write_atomically
 
 PER_CLASS = {"mnist": 1_100, "cifar10": 300}

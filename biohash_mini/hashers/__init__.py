@@ -1,9 +1,13 @@
-"""One file per family of hashing methods; all obey :class:`~biohash_mini.hashers.base.Hasher`."""
+"""The hashing methods, one file per family; all obey :class:`~biohash_mini.hashers.base.Hasher`.
+
+``METHODS`` is the registry: a method that has a line there is known to the command line, the tables, the figures, the
+reference and the tests.
+"""
 
 from .autoencoder import UHBNN
 from .base import Hasher
 from .bio import BioHash, NaiveBioHash
-from .conv import BioConvHash
+from .convolution import BioConvHash
 from .deep import DH
 from .fly import DenseFly, FlyHash
 from .greedy import GreedyHash
@@ -12,19 +16,21 @@ from .lsh import LSH
 from .pca import ITQ, PCAHash
 from .spectral import SpectralHash
 
-__all__ = [
-    "DH",
-    "ITQ",
-    "LSH",
-    "UHBNN",
-    "BioConvHash",
-    "BioHash",
-    "DenseFly",
-    "FlyHash",
-    "GreedyHash",
-    "Hasher",
-    "NaiveBioHash",
-    "PCAHash",
-    "SOLHash",
-    "SpectralHash",
-]
+#: The methods by the names that the paper's tables give them.
+METHODS: dict[str, type[Hasher]] = {
+    "LSH": LSH,
+    "PCAHash": PCAHash,
+    "FlyHash": FlyHash,
+    "SH": SpectralHash,
+    "ITQ": ITQ,
+    "NaiveBioHash": NaiveBioHash,
+    "BioHash": BioHash,
+    "BioConvHash": BioConvHash,
+    "DenseFly": DenseFly,
+    "DH": DH,
+    "UH-BNN": UHBNN,
+    "GreedyHash": GreedyHash,
+    "SOLHash": SOLHash,
+}
+
+__all__ = ["METHODS", "Hasher", *sorted(method.__name__ for method in METHODS.values())]

@@ -1,10 +1,12 @@
 """An autoencoder whose middle layer is binary: UH-BNN."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from .base import require
+from ..inputs import require
 from .deep import Network, signs
 from .pca import ITQ
 
@@ -81,14 +83,6 @@ class UHBNN(Network):
         Rounds of the alternation.
     n_iterations : int >= 1
         Iterations of L-BFGS in a round.
-    center : bool
-        Whether the mean of the training data is subtracted first.
-    seed : int
-        Seed of the codes of ITQ.
-    device : str
-        "auto", "cpu", "cuda" or "mps".
-    verbose : bool
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -149,10 +143,12 @@ class UHBNN(Network):
                 D, c = decoder(B, X, self.weight_decay)
                 B = best_bits(B, X - c, self._outputs(X, layers).detach(), D, self.quantisation)
             losses.append(self._descend(layers, X, B))
+            if self._told_to_stop(round_ + 1, losses[-1]):
+                break
         self._keep(layers, losses)
 
     def _descend(self, layers: list[Tensor], X: Tensor, B: Tensor) -> float:
-        given = {"line_search_fn": "strong_wolfe", "tolerance_grad": 1e-9, "tolerance_change": 1e-12}
+        given: dict[str, Any] = {"line_search_fn": "strong_wolfe", "tolerance_grad": 1e-9, "tolerance_change": 1e-12}
         optimizer = torch.optim.LBFGS(layers, max_iter=self.n_iterations, history_size=20, **given)
 
         def loss() -> Tensor:
@@ -178,9 +174,4 @@ class UHBNN(Network):
 
     def _check_params(self) -> None:
         super()._check_params()
-        weights = (self.quantisation, self.independence, self.balance, self.weight_decay)
-        require(
-            min(weights) >= 0, f"quantisation, independence, balance, weight_decay must not be negative, got {weights}"
-        )
-        require(self.n_rounds >= 0, f"n_rounds must not be negative, got {self.n_rounds}")
         require(self.n_iterations >= 1, f"n_iterations must be at least 1, got {self.n_iterations}")

@@ -3,109 +3,143 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import ClassVar, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
 from torch import Tensor
 
 from ..codes import Codes, DenseCodes, SparseCodes, concatenate
+from ..inputs import MappedRows, as_matrix, as_rows, blocks, require, torch_device
 from ..storage import load_arrays, save_arrays
+from .ranges import RANGES
 
 _BLOCK = 1 << 22  # activations held at a time while encoding: 16 MB of float32, which the allocator reuses
 
-
-def as_matrix(X: object) -> Tensor:
-    """Return X as a finite float32 tensor of shape (n, d); ValueError says what is wrong with it.
-
-    Takes numpy arrays and torch tensors of any real type and layout, read-only ones too, and never changes them.
-    """
-    if sp.issparse(X):
-        raise ValueError("X is a scipy sparse matrix; pass X.toarray()")
-    if not isinstance(X, Tensor):
-        X = np.asarray(X)
-        if X.dtype.kind not in "fiub":
-            raise ValueError(f"X must hold real numbers, got {X.dtype}")
-        with np.errstate(over="ignore"):  # what does not fit float32 is reported as infinite below
-            X = torch.from_numpy(np.require(X, np.float32, ("C", "W")))
-    elif X.is_complex():
-        raise ValueError(f"X must hold real numbers, got {X.dtype}")
-    X = X.detach().to(torch.float32)
-    if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(f"X must have shape (n, d) with n, d >= 1, got {tuple(X.shape)}")
-    finite = torch.isfinite(X)
-    if not finite.all():
-        row, column = (~finite).nonzero()[0].tolist()
-        raise ValueError(f"X must be finite in float32, but X[{row}, {column}] is {X[row, column].item()}")
-    return X
+#: Called after each pass with its number from 1 and the mean norm of the units or the loss; True ends the training.
+Callback = Callable[[int, float], bool | None]
 
 
-def torch_device(name: str) -> torch.device:
-    """Return the device of that name; "auto" takes cuda, then mps, then cpu."""
-    present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if name == "auto":
-        return torch.device(next(kind for kind, there in present.items() if there))
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ValueError(f'device must be "auto" or a torch device, got {name!r}') from None
-    if not present.get(device.type, False):
-        raise ValueError(f"device {name!r} is not available here; try {[k for k, v in present.items() if v]}")
-    return device
-
-
-def require(ok: bool, message: str) -> None:
-    """Raise ValueError with the message unless ok."""
-    if not ok:
-        raise ValueError(message)
-
-
-class Hasher(TransformerMixin, BaseEstimator):
+class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A method that turns vectors into hash codes.
 
     A subclass stores its parameters in ``__init__`` (``hash_length``, ``seed``, ``device``, ``center`` among them),
     learns in ``_fit`` and names its kind of code in ``sparse_codes``. Learned state ends in an underscore; whatever
     does is saved and loaded. Most methods only need ``weights_``, shape (m, d).
+
+    Methods whose layer reads features of the input, rather than the input, override ``fit_features`` and ``features``.
+
+    Parameters
+    ----------
+    hash_length : int >= 1
+        Units on in a code (k), or its bits.
+    center : bool
+        Whether the mean of the training data is subtracted first.
+    seed : int
+        Seed of all that is random in the method: its initial weights, the order of the data.
+    device : str
+        "auto", "cpu", "cuda" or "mps".
+    verbose : bool
+        Whether a method that learns in passes shows a progress bar.
     """
 
     sparse_codes: ClassVar[bool] = False
-    weights_: Tensor
+    free_length: ClassVar[bool] = False  # whether a fitted layer has codes of any length
+    one_layer: ClassVar[bool] = False  # whether all lengths have the same layer
+    takes_images: ClassVar[bool] = False
+    reads_minibatches: ClassVar[bool] = False  # whether training needs no more than a minibatch in memory
+    layer_params: ClassVar[frozenset[str]] = frozenset()  # parameters that do not touch the features
 
-    def fit(self, X: object, y: object = None) -> Self:
-        """Learn from the rows of X, shape (n, d), and return self; ``y`` is ignored."""
+    hash_length: int
+    center: bool
+    seed: int
+    device: str
+    weights_: Tensor
+    mean_: Tensor
+    n_features_in_: int
+
+    def fit(self, X: object, y: object = None, *, callback: Callback | None = None) -> Self:
+        """Learn from the rows of X, shape (n, d), and return self; ``y`` is ignored.
+
+        ``callback(number, value)`` is called after each pass of a method that learns in passes, with the mean norm of
+        its units or its loss; training ends if it returns True.
+
+        Notes
+        -----
+        X is held in memory as float32, 4 n d bytes, and once more where it is centred. Where ``reads_minibatches``, a
+        mapped file (``np.load(path, mmap_mode="r")``) stays on disk, and memory holds the synapses and a minibatch.
+        """
         self._check_params()
-        X = as_matrix(X)
-        self._check_shape(*X.shape)
-        device = torch_device(self.device)
-        X = X.to(device)
-        mean = X.mean(0) if self.center else torch.zeros(X.shape[1], device=device)
-        self._fit(X - mean if self.center else X, torch.Generator().manual_seed(self.seed))
-        self.mean_, self.n_features_in_ = mean, X.shape[1]
+        self._callback = callback
+        try:
+            return self.fit_features(X).fit_layer(self.features(X))
+        finally:
+            del self._callback
+
+    def fit_features(self, X: object) -> Self:
+        """Learn what comes before the layer, for most methods nothing, and return self."""
         return self
 
-    def encode(self, X: object) -> Codes:
-        """Return the codes of the rows of X, shape (n, d).
+    def features(self, X: object) -> Any:
+        """Return what the layer reads of the rows of X, n rows; for most methods the rows themselves."""
+        return as_rows(X)
+
+    def fit_layer(self, features: Any) -> Self:
+        """Learn the layer from what :meth:`features` returned, and return self."""
+        self._check_params()
+        self._check_shape(*features.shape)
+        device = torch_device(self.device)
+        if self.reads_minibatches and isinstance(features, np.memmap):
+            rows: Any = MappedRows(features, self.center, device)
+            mean = rows.mean
+        else:
+            rows = as_matrix(features).to(device)
+            mean = rows.mean(0) if self.center else torch.zeros(rows.shape[1], device=device)
+            rows = rows - mean if self.center else rows
+        self._fit(rows, torch.Generator().manual_seed(self.seed))
+        self.mean_, self.n_features_in_ = mean, rows.shape[1]
+        return self
+
+    def share_features(self, other: Self) -> Self:
+        """Take over what another hasher of the kind learned before its layer, and return self."""
+        self.__dict__.update(other._learned())
+        return self
+
+    def training_facts(self) -> dict[str, Any]:
+        """Return what a record says of training: its passes and the mean norm of the units, where there are such."""
+        norms = getattr(self, "mean_norms_", None)
+        return {"epochs": len(norms), "mean_norm": round(norms[-1], 4)} if norms else {}
+
+    @property
+    def n_units(self) -> int:
+        """Units of a code (m): those of ``weights_`` once fitted, before that those that the parameters ask for."""
+        return len(self.weights_) if self._is_fitted() else self._planned_units()
+
+    def encode(self, X: object, hash_length: int | None = None) -> Codes:
+        """Return the codes of the rows of X, shape (n, d), with ``hash_length`` units on where that is free.
 
         Every row has one: a row of zeros is a point like any other, and where activations are equal the unit with
-        the lower number is on (sparse codes) or the bit is off (an activation of exactly zero, dense codes).
+        the lower number is on (sparse codes) or the bit is off (an activation of exactly zero, dense codes). A mapped
+        file is read a block at a time.
         """
-        return concatenate([self._encode(part) for part in self._parts(X)])
+        k = self.hash_length if hash_length is None else hash_length
+        return self.encode_lengths(X, [k])[k]
 
-    def _parts(self, X: object) -> Iterator[Tensor]:
-        """Yield the rows of X, checked and centred, as many at a time as their activations leave memory for."""
-        self._check_fitted()
-        X = as_matrix(X)
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} was fitted with {self.n_features_in_}"
-            )
-        rows = max(1, _BLOCK // max(self.n_features_in_, len(self.weights_)))
-        for part in X.split(rows):
-            yield part.to(self.mean_.device) - self.mean_
+    def encode_lengths(self, X: object, hash_lengths: Iterable[int]) -> dict[int, Codes]:
+        """Return the codes of the rows of X, shape (n, d), at each of several hash lengths, from one pass."""
+        return self.encode_features(self.features(self._known(X)), hash_lengths)
+
+    def encode_features(self, features: Any, hash_lengths: Iterable[int]) -> dict[int, Codes]:
+        """Return the codes of what :meth:`features` returned, at each of several hash lengths."""
+        lengths = self._allowed(hash_lengths)
+        rows = max(1, _BLOCK // max(self.n_features_in_, self.n_units))
+        parts = [self._encode(part.to(self.mean_.device) - self.mean_, lengths) for part in blocks(features, rows)]
+        return {k: concatenate(list(codes)) for k, codes in zip(lengths, zip(*parts, strict=True), strict=True)}
 
     def transform(self, X: object) -> np.ndarray | sp.csr_array:
         """Return the codes as a 0/1 matrix, shape (n, m): CSR for sparse codes, uint8 for dense ones."""
@@ -114,7 +148,7 @@ class Hasher(TransformerMixin, BaseEstimator):
     def save(self, path: str | os.PathLike) -> None:
         """Write parameters and learned state to a safetensors file, whole or not at all."""
         self._check_fitted()
-        state = {name: v for name, v in vars(self).items() if name.endswith("_") and not name.startswith("_")}
+        state = self._learned()
         arrays = {name: v.cpu().numpy() for name, v in state.items() if isinstance(v, Tensor)}
         values = {name: v for name, v in state.items() if name not in arrays}
         save_arrays(path, arrays, hasher=type(self).__name__, params=self.get_params(), state=values)
@@ -123,12 +157,12 @@ class Hasher(TransformerMixin, BaseEstimator):
     def load(cls, path: str | os.PathLike, device: str = "auto") -> Self:
         """Return the hasher of a file written by :meth:`save`, on ``device``; ValueError if it is not intact."""
         arrays, about = load_arrays(path)
-        kind = {c.__name__: c for c in _descendants(Hasher)}.get(about.get("hasher"))
+        kind = {c.__name__: c for c in _descendants(Hasher)}.get(about.get("hasher", ""))
         if kind is None or not issubclass(kind, cls):
             raise ValueError(f"{path} holds {about.get('hasher') or 'no hasher'}, not {cls.__name__}")
         hasher = kind(**{**about["params"], "device": device})
         target = torch_device(device)
-        vars(hasher).update(about["state"], **{name: torch.from_numpy(a).to(target) for name, a in arrays.items()})
+        hasher.__dict__.update(about["state"], **{name: torch.from_numpy(a).to(target) for name, a in arrays.items()})
         return hasher
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
@@ -139,24 +173,78 @@ class Hasher(TransformerMixin, BaseEstimator):
         """Return what is thresholded or ranked to give codes, shape (n, m)."""
         return X @ self.weights_.T
 
-    def _encode(self, X: Tensor) -> Codes:
+    def _encode(self, X: Tensor, hash_lengths: Sequence[int]) -> list[Codes]:
+        """Return the codes of centred rows for each of the lengths."""
         S = self._activations(X)
-        return SparseCodes.top_k(S, self.hash_length) if self.sparse_codes else DenseCodes.signs(S)
+        if self.sparse_codes:
+            return [SparseCodes.top_k(S, k) for k in hash_lengths]
+        return [DenseCodes.signs(S) for _ in hash_lengths]
+
+    def _told_to_stop(self, number: int, value: float) -> bool:
+        """Tell the callback of ``fit``, if there is one, where training stands; return whether it ends here."""
+        callback = getattr(self, "_callback", None)
+        return callback is not None and bool(callback(number, value))
+
+    def _planned_units(self) -> int:
+        """Return m before fitting."""
+        return self.hash_length
+
+    def _learned(self) -> dict[str, Any]:
+        return {name: v for name, v in vars(self).items() if name.endswith("_") and not name.startswith("_")}
+
+    def _known(self, X: object) -> np.ndarray | Tensor:
+        """Return X as rows of the size that the hasher was fitted with."""
+        self._check_fitted()
+        rows = as_rows(X)
+        if rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted with {self.n_features_in_}"
+            )
+        return rows
+
+    def _allowed(self, hash_lengths: Iterable[int]) -> list[int]:
+        """Return the lengths if this hasher, which must be fitted, has codes of them."""
+        self._check_fitted()
+        lengths = list(hash_lengths)
+        require(all(map(_is_count, lengths)), f"hash_length must be an integer of at least 1, got {lengths}")
+        if not self.free_length and set(lengths) != {self.hash_length}:
+            raise ValueError(f"{type(self).__name__} has codes of hash_length {self.hash_length} only, got {lengths}")
+        return lengths
 
     def _check_params(self) -> None:
         """Raise ValueError for parameters no data could suit."""
-        require(
-            isinstance(self.hash_length, int | np.integer) and self.hash_length >= 1,
-            f"hash_length must be an integer of at least 1, got {self.hash_length!r}",
-        )
+        k = self.hash_length
+        require(_is_count(k), f"hash_length must be an integer of at least 1, got {k!r}")
+        for name, value in self.get_params().items():
+            allowed, words = RANGES.get(name, (lambda value: True, ""))
+            require(allowed(value), f"{name} {words}, got {value!r}")
 
     def _check_shape(self, n: int, d: int) -> None:
         """Raise ValueError for data of a shape that the parameters cannot serve."""
 
+    def _is_fitted(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
     def _check_fitted(self) -> None:
-        if not hasattr(self, "n_features_in_"):
+        if not self._is_fitted():
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._is_fitted()
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # codes are bytes, whatever the input was
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_units
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int | np.integer) and bool(value >= 1)
 
 
 def _descendants(cls: type) -> set[type]:
-    return {cls}.union(*(_descendants(c) for c in cls.__subclasses__()))
+    return {cls}.union(*map(_descendants, cls.__subclasses__()))

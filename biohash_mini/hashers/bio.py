@@ -1,13 +1,14 @@
 """Hashes whose synapses learn by local competition: BioHash, and NaiveBioHash without the expansion."""
 
-from typing import Self, get_args
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from ..inputs import as_matrix, require, torch_device
 from ..plasticity import Epoch, Reduction, overlaps, row_norms, step_, train
-from .base import Hasher, as_matrix, require, torch_device
+from .base import Hasher
 
 
 class BioHash(Hasher):
@@ -17,8 +18,6 @@ class BioHash(Hasher):
 
     Parameters
     ----------
-    hash_length : int >= 1
-        Units on in a code (k).
     activity : float in (0, 1]
         Fraction of units on (a); fixes the number of units m = round(k / a).
     p : float >= 1
@@ -40,14 +39,6 @@ class BioHash(Hasher):
     init_std : float > 0
         Standard deviation of the initial synapses. Large norms are no accident: a unit that has never won keeps
         its large norm and so wins soon. From small norms many units never win at all.
-    center : bool
-        Whether the mean of the training data is subtracted first.
-    seed : int
-        Seed of initial synapses and of the order of the data.
-    device : str
-        "auto", "cpu", "cuda" or "mps".
-    verbose : bool
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -61,7 +52,8 @@ class BioHash(Hasher):
         Rows that the mean was taken over.
     """
 
-    sparse_codes = True
+    sparse_codes = free_length = reads_minibatches = True
+    n_samples_seen_: int
 
     def __init__(
         self,
@@ -98,9 +90,7 @@ class BioHash(Hasher):
         self.device = device
         self.verbose = verbose
 
-    @property
-    def n_units(self) -> int:
-        """Units of the hash layer, m = round(k / a)."""
+    def _planned_units(self) -> int:
         return round(self.hash_length / self.activity)
 
     def partial_fit(self, X: object, y: object = None) -> Self:
@@ -131,37 +121,36 @@ class BioHash(Hasher):
         weights = self._initial_weights(X, rng)
         with tqdm(total=self.max_epochs, unit="epoch", disable=not self.verbose) as bar:
 
-            def progress(epoch: Epoch) -> None:
+            def progress(epoch: Epoch) -> bool:
                 bar.set_postfix(mean_norm=f"{epoch.mean_norm:.3f}")
                 bar.update()
+                return self._told_to_stop(epoch.number, epoch.mean_norm)
 
-            schedule = {"learning_rate": self.learning_rate, "max_epochs": self.max_epochs, "norm_tol": self.norm_tol}
+            schedule: dict[str, Any] = {
+                "learning_rate": self.learning_rate,
+                "max_epochs": self.max_epochs,
+                "norm_tol": self.norm_tol,
+            }
             history = train(
                 X, weights, **self._rule(), **schedule, batch_size=self.batch_size, rng=rng, progress=progress
             )
         self.weights_, self.n_samples_seen_ = weights, len(X)
         self.mean_norms_ = [epoch.mean_norm for epoch in history]
 
-    def _rule(self) -> dict:
+    def _rule(self) -> dict[str, Any]:
         return {"p": self.p, "anti_rank": self.anti_rank, "delta": self.delta, "reduction": self.reduction}
 
     def _initial_weights(self, X: Tensor, rng: torch.Generator) -> Tensor:
-        return (self.init_std * torch.randn(self.n_units, X.shape[1], generator=rng)).to(X.device)
+        return (self.init_std * torch.randn(self._planned_units(), X.shape[1], generator=rng)).to(X.device)
 
     def _activations(self, X: Tensor) -> Tensor:
         return overlaps(X, self.weights_, self.p)
 
     def _check_params(self) -> None:
         super()._check_params()
-        require(0 < self.activity <= 1, f"activity must lie in (0, 1], got {self.activity}")
-        require(self.p >= 1, f"p must be at least 1, got {self.p}")
-        require(self.reduction in get_args(Reduction), f"reduction must be max or mean, got {self.reduction!r}")
-        require(self.learning_rate > 0, f"learning_rate must be positive, got {self.learning_rate}")
-        require(self.max_epochs >= 1, f"max_epochs must be at least 1, got {self.max_epochs}")
-        require(self.batch_size >= 1, f"batch_size must be at least 1, got {self.batch_size}")
         require(
-            not self.delta or 2 <= self.anti_rank <= self.n_units,
-            f"anti_rank must lie between 2 and the number of units {self.n_units}, got {self.anti_rank}",
+            not self.delta or 2 <= self.anti_rank <= self._planned_units(),
+            f"anti_rank must lie between 2 and the number of units {self._planned_units()}, got {self.anti_rank}",
         )
 
 
@@ -171,7 +160,7 @@ class NaiveBioHash(BioHash):
     Parameters are those of :class:`BioHash`, less ``activity``: m = ``hash_length``.
     """
 
-    sparse_codes = False
+    sparse_codes = free_length = False
 
     def __init__(
         self,

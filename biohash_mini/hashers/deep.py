@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.nn.functional import linear
 from tqdm.auto import tqdm
 
-from .base import Hasher, require
+from ..inputs import require
+from .base import Hasher
 from .pca import principal_axes
 
 
@@ -66,7 +67,7 @@ class Network(Hasher):
 
     def _keep(self, layers: Sequence[Tensor], losses: list[float]) -> None:
         require(math.isfinite(losses[-1]), "training diverges: lower the weights of the loss or the learning rate")
-        vars(self).update(zip(self._LAYERS, (p.detach() for p in layers), strict=True), losses_=losses)
+        self.__dict__.update(zip(self._LAYERS, (p.detach() for p in layers), strict=True), losses_=losses)
 
     def _activations(self, X: Tensor) -> Tensor:
         return self._outputs(X, [getattr(self, name) for name in self._LAYERS])
@@ -86,8 +87,6 @@ class DH(Network):
 
     Parameters
     ----------
-    hash_length : int >= 1
-        Bits of a code (k).
     hidden : pair of int, optional
         Widths of the hidden layers, by default k + 44 and k + 14: 60 and 30 for 16 bits.
     spread, orthogonality : float >= 0
@@ -100,14 +99,6 @@ class DH(Network):
         Passes over the data.
     batch_size : int >= 1
         Rows of a minibatch.
-    center : bool
-        Whether the mean of the training data is subtracted first.
-    seed : int
-        Seed of the order of the data.
-    device : str
-        "auto", "cpu", "cuda" or "mps".
-    verbose : bool
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -161,6 +152,8 @@ class DH(Network):
             optimizer.param_groups[0]["lr"] = self.learning_rate * (1 - epoch / self.max_epochs)
             batches = torch.randperm(len(X), generator=rng).to(X.device).split(self.batch_size)
             losses.append(sum(self._step(optimizer, X[rows]) for rows in batches) / len(batches))
+            if self._told_to_stop(epoch + 1, losses[-1]):
+                break
         self._keep(layers, losses)
 
     def _step(self, optimizer: torch.optim.Optimizer, X: Tensor) -> float:
@@ -172,11 +165,3 @@ class DH(Network):
             loss.backward()
         optimizer.step()
         return loss.item()
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        weights = (self.spread, self.orthogonality, self.weight_decay)
-        require(min(weights) >= 0, f"spread, orthogonality and weight_decay must not be negative, got {weights}")
-        require(self.learning_rate > 0, f"learning_rate must be positive, got {self.learning_rate}")
-        require(self.max_epochs >= 1, f"max_epochs must be at least 1, got {self.max_epochs}")
-        require(self.batch_size >= 1, f"batch_size must be at least 1, got {self.batch_size}")

@@ -1,12 +1,10 @@
 """The fly's own hash: random sparse expansion, then winner-take-all (FlyHash) or a threshold (DenseFly)."""
 
-from collections.abc import Iterable
-
 import torch
 from torch import Tensor
 
-from ..codes import Codes, SparseCodes, concatenate
-from .base import Hasher, require
+from ..inputs import require
+from .base import Hasher
 
 
 def sample_inputs(n_units: int, n_features: int, fan_in: float, rng: torch.Generator) -> Tensor:
@@ -24,8 +22,6 @@ class FlyHash(Hasher):
 
     Parameters
     ----------
-    hash_length : int >= 1
-        Units on in a code (k).
     expansion : float > 0
         Units per input: m = round(expansion · d); the paper uses 10.
     fan_in : float in (0, 1]
@@ -33,13 +29,9 @@ class FlyHash(Hasher):
     center : bool
         Whether the mean of the training data is subtracted first. Off: on raw pixels FlyHash comes nearest to the
         paper's numbers.
-    seed : int
-        Seed of the synapses.
-    device : str
-        "auto", "cpu", "cuda" or "mps".
     """
 
-    sparse_codes = True
+    sparse_codes = free_length = one_layer = True
 
     def __init__(
         self,
@@ -58,10 +50,8 @@ class FlyHash(Hasher):
         self.seed = seed
         self.device = device
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        require(self.expansion > 0, f"expansion must be positive, got {self.expansion}")
-        require(0 < self.fan_in <= 1, f"fan_in must lie in (0, 1], got {self.fan_in}")
+    def _planned_units(self) -> int:
+        raise AttributeError("FlyHash has as many units as the data ask for: fit it first")
 
     def _check_shape(self, n: int, d: int) -> None:
         m = round(self.expansion * d)
@@ -70,15 +60,6 @@ class FlyHash(Hasher):
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
         d = X.shape[1]
         self.weights_ = sample_inputs(round(self.expansion * d), d, self.fan_in, rng).to(X.device)
-
-    def encode_lengths(self, X: object, hash_lengths: Iterable[int]) -> dict[int, Codes]:
-        """Return the codes of the rows of X, shape (n, d), at each of several hash lengths, from one projection.
-
-        Synapses do not depend on k, so ``encode`` of a FlyHash of any length and the same seed gives the same.
-        """
-        lengths = list(hash_lengths)
-        parts = [[SparseCodes.top_k(S, k) for k in lengths] for S in map(self._activations, self._parts(X))]
-        return {k: concatenate(list(codes)) for k, codes in zip(lengths, zip(*parts, strict=True), strict=True)}
 
 
 class DenseFly(Hasher):
@@ -96,10 +77,6 @@ class DenseFly(Hasher):
         Fraction of the inputs that a unit reads.
     center : bool
         Whether the mean of the training data is subtracted first; without it hardly any sum is negative.
-    seed : int
-        Seed of the synapses.
-    device : str
-        "auto", "cpu", "cuda" or "mps".
     """
 
     def __init__(
@@ -119,11 +96,8 @@ class DenseFly(Hasher):
         self.seed = seed
         self.device = device
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        require(0 < self.activity <= 1, f"activity must lie in (0, 1], got {self.activity}")
-        require(0 < self.fan_in <= 1, f"fan_in must lie in (0, 1], got {self.fan_in}")
-
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
-        m = round(self.hash_length / self.activity)
-        self.weights_ = sample_inputs(m, X.shape[1], self.fan_in, rng).to(X.device)
+        self.weights_ = sample_inputs(self._planned_units(), X.shape[1], self.fan_in, rng).to(X.device)
+
+    def _planned_units(self) -> int:
+        return round(self.hash_length / self.activity)

@@ -1,13 +1,15 @@
 """Signs of a linear layer learned by backpropagation through the sign: GreedyHash without labels."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 from tqdm.auto import tqdm
 
-from .base import Hasher, require
+from ..inputs import require
+from .base import Hasher
 
 
 class StraightThroughSign(torch.autograd.Function):
@@ -60,8 +62,6 @@ class GreedyHash(Hasher):
 
     Parameters
     ----------
-    hash_length : int >= 1
-        Bits of a code (k).
     penalty : float >= 0
         Weight of the term that draws activations to ±1.
     learning_rate : float > 0
@@ -77,12 +77,6 @@ class GreedyHash(Hasher):
         Rows of a minibatch; all their pairs enter the loss.
     center : bool
         Whether the mean of the training data is subtracted first, before cosines are taken too.
-    seed : int
-        Seed of the initial weights and of the order of the data.
-    device : str
-        "auto", "cpu", "cuda" or "mps".
-    verbose : bool
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -131,7 +125,7 @@ class GreedyHash(Hasher):
         U = normalize(X, dim=1)
         W = torch.randn(self.hash_length, X.shape[1], generator=rng).to(X.device).requires_grad_()
         c = torch.zeros(self.hash_length, device=X.device, requires_grad=True)
-        given = {"momentum": self.momentum, "weight_decay": self.weight_decay}
+        given: dict[str, Any] = {"momentum": self.momentum, "weight_decay": self.weight_decay}
         optimizer = torch.optim.SGD([W, c], **given)
         losses = []
         for epoch in tqdm(range(self.max_epochs), unit="epoch", disable=not self.verbose):
@@ -143,6 +137,8 @@ class GreedyHash(Hasher):
                 math.isfinite(losses[-1]),
                 f"training diverges: lower the learning_rate, {self.learning_rate}, or the penalty, {self.penalty}",
             )
+            if self._told_to_stop(epoch + 1, losses[-1]):
+                break
         self.weights_, self.bias_, self.losses_ = W.detach(), c.detach(), losses
 
     def _step(self, optimizer: torch.optim.Optimizer, U: Tensor) -> float:
@@ -159,9 +155,4 @@ class GreedyHash(Hasher):
 
     def _check_params(self) -> None:
         super()._check_params()
-        require(self.penalty >= 0, f"penalty must not be negative, got {self.penalty}")
-        require(self.learning_rate > 0, f"learning_rate must be positive, got {self.learning_rate}")
-        require(0 <= self.momentum < 1, f"momentum must lie in [0, 1), got {self.momentum}")
-        require(self.weight_decay >= 0, f"weight_decay must not be negative, got {self.weight_decay}")
-        require(self.max_epochs >= 1, f"max_epochs must be at least 1, got {self.max_epochs}")
         require(self.batch_size >= 2, f"batch_size must be at least 2, for pairs, got {self.batch_size}")

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 from tqdm.auto import tqdm
 
-from .base import Hasher, require
+from .base import Hasher
 
 
 def corner(gradient: Tensor, ones: int) -> Tensor:
@@ -46,14 +46,14 @@ def best_step(Z: Tensor, D: Tensor, U: Tensor, hash_length: int) -> tuple[float,
     r"""Return the t in [0, 1] where :math:`f(Z + tD) - f(Z)`, of degree four in t, is smallest, and its value there."""
     k, ZD, DD, G = hash_length, Z.T @ D, D.T @ D, Z.T @ Z
     UZ, UD = U.T @ Z, U.T @ D
-    f = [  # f(Z + tD) - f(Z), by power of t
+    powers: list = [  # f(Z + tD) - f(Z), by power of t
         0.0,
         4 * _inner(G, ZD) - 4 * k * _inner(UZ, UD),
         2 * _inner(G, DD) + 2 * _inner(ZD, ZD.T) + 2 * _square(ZD) - 2 * k * _square(UD),
         4 * _inner(ZD, DD),
         _square(DD),
     ]
-    f = np.polynomial.Polynomial([float(c) for c in f])
+    f = np.polynomial.Polynomial([float(c) for c in powers])
     roots = f.deriv().roots()
     inside = np.real(roots[np.isreal(roots)])
     t = min([0.0, 1.0, *inside[(inside > 0) & (inside < 1)]], key=f)
@@ -82,8 +82,6 @@ class SOLHash(Hasher):
 
     Parameters
     ----------
-    hash_length : int >= 1
-        Units on in a code (k).
     activity : float in (0, 1]
         Fraction of units on; fixes the number of units m = round(k / activity).
     fan_in : float in (0, 1]
@@ -94,14 +92,6 @@ class SOLHash(Hasher):
         Frank–Wolfe steps for the codes.
     n_operator_steps : int >= 1
         Frank–Wolfe steps for the weights.
-    center : bool
-        Whether the mean of the training data is subtracted first.
-    seed : int
-        Seed of the rows and of the first codes.
-    device : str
-        "auto", "cpu", "cuda" or "mps".
-    verbose : bool
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -121,7 +111,7 @@ class SOLHash(Hasher):
     corners, so it would favour units that are half on.
     """
 
-    sparse_codes = True
+    sparse_codes = free_length = True
 
     def __init__(
         self,
@@ -148,15 +138,13 @@ class SOLHash(Hasher):
         self.device = device
         self.verbose = verbose
 
-    @property
-    def n_units(self) -> int:
-        """Units of the hash layer, m = round(k / a)."""
+    def _planned_units(self) -> int:
         return round(self.hash_length / self.activity)
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
         rows = torch.randperm(len(X), generator=rng)[: self.n_samples].to(X.device)
         U = normalize(X[rows], dim=1)
-        Z = corner(torch.rand(len(U), self.n_units, generator=rng).to(X.device), self.hash_length)
+        Z = corner(torch.rand(len(U), self._planned_units(), generator=rng).to(X.device), self.hash_length)
         with tqdm(total=self.n_steps + self.n_operator_steps, unit="step", disable=not self.verbose) as bar:
             Z, losses = self._lift(Z, U, bar)
             V, operator_losses = self._operator(Z, U, bar)
@@ -193,10 +181,3 @@ class SOLHash(Hasher):
                 V = V + (-(slope * D).sum(1) / curvature).clamp(0, 1)[:, None] * D
                 bar.update()
         return V, losses
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        for name in ("activity", "fan_in"):
-            require(0 < getattr(self, name) <= 1, f"{name} must lie in (0, 1], got {getattr(self, name)}")
-        for name in ("n_samples", "n_steps", "n_operator_steps"):
-            require(getattr(self, name) >= 1, f"{name} must be at least 1, got {getattr(self, name)}")

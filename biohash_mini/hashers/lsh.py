@@ -10,17 +10,6 @@ class LSH(Hasher):
     r"""SimHash (Charikar, 2002): the signs of random projections.
 
     .. math:: h(x) = \mathrm{sign}(Wx), \qquad W \in \mathbb{R}^{k\times d},\ W_{\mu i}\sim\mathcal N(0,1)
-
-    Parameters
-    ----------
-    hash_length : int >= 1
-        Bits of a code (k).
-    center : bool
-        Whether the mean of the training data is subtracted first.
-    seed : int
-        Seed of the hyperplanes.
-    device : str
-        "auto", "cpu", "cuda" or "mps".
     """
 
     def __init__(self, hash_length: int = 16, *, center: bool = True, seed: int = 0, device: str = "auto") -> None:

@@ -4,7 +4,8 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
-from .base import Hasher, require
+from ..inputs import require
+from .base import Hasher
 
 
 def principal_axes(X: Tensor, k: int) -> Tensor:
@@ -28,12 +29,6 @@ class PCAHash(Hasher):
     ----------
     hash_length : int in [1, d]
         Bits of a code (k).
-    center : bool
-        Whether the mean of the training data is subtracted first.
-    seed : int
-        Not used; every method has one.
-    device : str
-        "auto", "cpu", "cuda" or "mps".
     """
 
     def __init__(self, hash_length: int = 16, *, center: bool = True, seed: int = 0, device: str = "auto") -> None:
@@ -62,12 +57,6 @@ class ITQ(PCAHash):
         Bits of a code (k).
     n_iterations : int >= 0
         Alternations between signs B and rotation R; the paper uses 50.
-    center : bool
-        Whether the mean of the training data is subtracted first.
-    seed : int
-        Seed of the first rotation.
-    device : str
-        "auto", "cpu", "cuda" or "mps".
     """
 
     def __init__(

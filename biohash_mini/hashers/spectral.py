@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .base import require
 from .pca import PCAHash, principal_axes
 
 
@@ -24,12 +23,6 @@ class SpectralHash(PCAHash):
         Bits of a code (k).
     percentile : float in [0, 50)
         The interval runs from this percentile to its mirror image; 0 takes minimum and maximum.
-    center : bool
-        Whether the mean of the training data is subtracted first.
-    seed : int
-        Not used; every method has one.
-    device : str
-        "auto", "cpu", "cuda" or "mps".
     """
 
     def __init__(
@@ -43,10 +36,6 @@ class SpectralHash(PCAHash):
     ) -> None:
         super().__init__(hash_length, center=center, seed=seed, device=device)
         self.percentile = percentile
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require(0 <= self.percentile < 50, f"percentile must lie in [0, 50), got {self.percentile}")
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
         k = self.hash_length

@@ -4,17 +4,13 @@ from collections.abc import Iterable
 
 from traitlets import Bool, Dict, List, Unicode
 
-from .. import report
-from ..experiments import EXPERIMENTS
-from ..paper import TABLES
-from ..plots import COLORS
+from ..reproduction import report
+from ..reproduction.declarations import EXPERIMENTS
+from ..reproduction.paper import TABLES
+from ..reproduction.plots import row_colors
 from .base import HERE, Widget, module
 
 FIELDS = ("method", "hash_length", "paper", "ours", "sd", "seeds", "worst", "best", "verdict", "reason")
-OTHERS = (  # for rows that have no colour of their own in the figures
-    *("#b8860b", "#44aa99", "#aa4499", "#999933", "#6699cc"),
-    *("#661100", "#117733", "#bb5566", "#004488", "#ddaa33"),
-)
 
 
 class ResultsExplorer(Widget):
@@ -25,8 +21,8 @@ class ResultsExplorer(Widget):
     Parameters
     ----------
     cells : iterable of dict, optional
-        Cells as :func:`biohash_mini.report.cells` yields them, which it does by default. Cells that were not
-        measured are shown as missing.
+        Cells as :func:`biohash_mini.reproduction.report.cells` yields them, which it does by default. Those that were
+        not measured are shown as missing.
 
     Attributes
     ----------
@@ -51,7 +47,7 @@ class ResultsExplorer(Widget):
     experiment = Unicode().tag(sync=True)
     hidden = List(Unicode()).tag(sync=True)
     bounds = Bool(True).tag(sync=True)
-    cell = List().tag(sync=True)
+    cell: List = List().tag(sync=True)
 
     def __init__(self, cells: Iterable[dict] | None = None, **traits: object) -> None:
         experiments = gather(report.cells() if cells is None else cells)
@@ -101,9 +97,7 @@ def gather(cells: Iterable[dict]) -> list[dict]:
 def _experiment(name: str, cells: list[dict]) -> dict:
     table = TABLES.get(name)
     title = f"Table {table.number}: {table.title}" if table else EXPERIMENTS[name].title
-    methods = dict.fromkeys(cell["method"] for cell in cells)
-    spare = iter(OTHERS * len(methods))
-    colors = {method: COLORS.get(method.split(":")[0]) or next(spare) for method in methods}
+    colors = row_colors(name, list(dict.fromkeys(cell["method"] for cell in cells)))
     return {
         "name": name,
         "title": title,

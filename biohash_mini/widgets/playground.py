@@ -1,6 +1,7 @@
 """The plasticity playground: units as particles, moved by the learning rule on a density in the plane."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -97,8 +98,8 @@ class PlasticityPlayground(Widget):
     density = Unicode().tag(sync=True)
     extent = Float(EXTENT).tag(sync=True)
     start = List(Float()).tag(sync=True)
-    weights = List().tag(sync=True)
-    batch = List().tag(sync=True)
+    weights: List = List().tag(sync=True)
+    batch: List = List().tag(sync=True)
     step = Int(0).tag(sync=True)
     n_steps = Int(400).tag(sync=True)
 
@@ -132,7 +133,7 @@ class PlasticityPlayground(Widget):
 
     def _learn(self, W: Tensor, steps: range, rng: torch.Generator) -> Tensor:
         """Move W in place by these steps of a round, if there are data, and return the last minibatch."""
-        rule = {"p": self.p, "delta": self.delta, "anti_rank": min(self.anti_rank, self.n_units)}
+        rule: dict[str, Any] = {"p": self.p, "delta": self.delta, "anti_rank": min(self.anti_rank, self.n_units)}
         X = self._sample(BATCH * len(steps), rng)
         for t, batch in zip(steps, X.view(-1, BATCH, 2), strict=False):
             step_(W, batch, annealed(self.learning_rate, t, self.n_steps), **rule)

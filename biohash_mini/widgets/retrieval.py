@@ -87,10 +87,10 @@ class RetrievalExplorer(Widget):
         self._codes = {key: self._chosen(pair) for key, pair in codes.items()}
         tables: dict[str, dict] = {}
         for (method, k), chosen in sorted(self._codes.items(), key=lambda entry: entry[0][1]):
-            tables.setdefault(method, {})[str(k)] = table(chosen)
+            tables.setdefault(method, {})[str(k)] = packed_codes(chosen)
         tables = {method: tables[method] for method in dict.fromkeys(method for method, _ in codes)}
         labels = np.concatenate([task.query_labels[self._queries], task.database_labels[self._database]])
-        method = traits.pop("method", next(reversed(tables)))
+        method = str(traits.pop("method", next(reversed(tables))))
         super().__init__(
             **{
                 "method": method,
@@ -130,7 +130,7 @@ class RetrievalExplorer(Widget):
         try:
             if key not in self._codes:
                 self._codes[key] = self._chosen(self._fit(*key))
-            self.fresh = about | table(self._codes[key])
+            self.fresh = about | packed_codes(self._codes[key])
         except ValueError as error:  # some methods cannot have every length
             self.fresh = about | {"trouble": str(error)}
 
@@ -157,7 +157,7 @@ class RetrievalExplorer(Widget):
         return f'{start} viewBox="{box}">{image}{"".join(frames)}</svg>'
 
 
-def table(codes: Codes) -> dict:
+def packed_codes(codes: Codes) -> dict:
     r"""Return codes for the page: k, m, their kind, and the bits of each row, padded to whole bytes, in base64.
 
     A dense code is its m bits; a sparse one its k unit numbers in :math:`\lceil\log_2 m\rceil` bits each, highest

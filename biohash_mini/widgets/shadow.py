@@ -1,16 +1,15 @@
 """The shadow playground: a shadow on a photograph, what it does to two codes, and what they retrieve."""
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 
 import numpy as np
 import torch
 from traitlets import Dict, Float, Int, List, Unicode, observe
 
-from ..codes import SparseCodes
+from ..codes import Codes
 from ..datasets import Task, sample_per_class
-from ..hashers import BioConvHash, BioHash
-from ..images import shadow
+from ..hashers import Hasher
+from ..reproduction.protocols import shadow
 from .base import HERE, Widget, module
 from .packing import pack, sheet
 
@@ -32,8 +31,8 @@ class ShadowPlayground(Widget):
 
     Parameters
     ----------
-    hashers : mapping of str to BioHash or BioConvHash
-        Fitted hashers of at most 256 units, by the names to show.
+    hashers : mapping of str to Hasher
+        Fitted hashers of at most 256 units whose hash length is free, by the names to show.
     task : Task
         Labelled photographs; what is retrieved is a sample of its database.
     queries : sequence of int
@@ -82,7 +81,7 @@ class ShadowPlayground(Widget):
 
     def __init__(
         self,
-        hashers: Mapping[str, BioHash | BioConvHash],
+        hashers: Mapping[str, Hasher],
         task: Task,
         queries: Sequence[int],
         *,
@@ -92,13 +91,10 @@ class ShadowPlayground(Widget):
         seed: int = 0,
         **traits: object,
     ) -> None:
-        (m,) = {len(hasher.weights_) for hasher in hashers.values()}
+        (m,) = {hasher.n_units for hasher in hashers.values()}
         if not hash_length <= m <= 256:
             raise ValueError(f"the hashers must have {hash_length} to 256 units, got {m}")
-        self._hashers = {
-            name: copy(hasher).set_params(hash_length=hash_length, activity=hash_length / m)
-            for name, hasher in hashers.items()
-        }
+        self._hashers, self._length = hashers, hash_length
         rows = sample_per_class(task.database_labels, n_database // len(np.unique(task.database_labels)), seed)
         self._queries, X = (
             A.reshape(-1, *task.image_shape) for A in (task.queries[list(queries)], task.database[rows])
@@ -121,15 +117,14 @@ class ShadowPlayground(Widget):
         )
         self._look()
 
-    def _encode(self, name: str, images: np.ndarray) -> SparseCodes:
+    def _encode(self, name: str, images: np.ndarray) -> Codes:
         """Return the codes of images, shape (n, c, h, w)."""
-        hasher = self._hashers[name]
-        return hasher.encode(images if isinstance(hasher, BioConvHash) else images.reshape(len(images), -1))
+        return self._hashers[name].encode(images, self._length)
 
     def _table(self, name: str) -> dict[str, object]:
         """Return what the page needs to know the code of every shadow: overlaps by row, or the codes themselves."""
         hasher, (q, c, h, w) = self._hashers[name], self._queries.shape
-        if isinstance(hasher, BioConvHash):
+        if hasher.takes_images:  # its codes are not linear in the pixels
             areas = 1 - np.arange(h + 1) / h
             dark = (np.stack([shadow(self._queries, s, a) for a in areas], 1) for s in STRENGTHS)  # (q, h + 1, c, h, w)
             codes = [self._encode(name, images.reshape(-1, c, h, w)).array for images in dark]

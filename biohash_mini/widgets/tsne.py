@@ -1,7 +1,6 @@
 """The tSNE explorer: one layer read out at several activities, its codes as points that move between the maps."""
 
 from collections.abc import Sequence
-from copy import copy
 from math import log
 
 import numpy as np
@@ -9,8 +8,8 @@ from sklearn.manifold import TSNE
 from traitlets import Dict, Int, List, Unicode, observe
 
 from ..codes import Codes
-from ..hashers import BioHash
-from ..measures import embed, neighbour_purity
+from ..hashers import Hasher
+from ..reproduction.embedding import embed, neighbour_purity
 from .base import HERE, Widget, dots, module, svg
 from .packing import pack, sheet
 
@@ -38,8 +37,8 @@ class TsneExplorer(Widget):
 
     Parameters
     ----------
-    layer : BioHash
-        A fitted layer of m units.
+    layer : Hasher
+        A fitted layer of m units whose hash length is free.
     X : array of shape (n, d)
         Grey images to lay out, square, values in [0, 1].
     labels : int array of shape (n,)
@@ -47,7 +46,7 @@ class TsneExplorer(Widget):
     hash_lengths : sequence of int in 1..m
         Units on (k) of the maps that the page carries.
     start : array of shape (n, 2), optional
-        The map of the largest of them; by default :func:`biohash_mini.measures.embed` makes it.
+        The map of the largest of them; by default :func:`biohash_mini.reproduction.embedding.embed` makes it.
     names : sequence of str, optional
         Names of the classes; by default their numbers.
     seed : int
@@ -77,13 +76,13 @@ class TsneExplorer(Widget):
     purity = Dict().tag(sync=True)
     labels = List(Int()).tag(sync=True)
     names = List(Unicode()).tag(sync=True)
-    colors = List().tag(sync=True)
+    colors: List = List().tag(sync=True)
     sheet = Unicode().tag(sync=True)
     columns = Int(COLUMNS).tag(sync=True)
 
     def __init__(
         self,
-        layer: BioHash,
+        layer: Hasher,
         X: np.ndarray,
         labels: np.ndarray,
         *,
@@ -93,8 +92,8 @@ class TsneExplorer(Widget):
         seed: int = 0,
         **traits: object,
     ) -> None:
-        self._layer, self._X, self._labels = copy(layer), X, np.asarray(labels)
-        side, m, lengths = round(X.shape[1] ** 0.5), len(layer.weights_), sorted(hash_lengths)
+        self._layer, self._X, self._labels = layer, X, np.asarray(labels)
+        side, m, lengths = round(X.shape[1] ** 0.5), layer.n_units, sorted(hash_lengths)
         last = embed(self._codes(lengths[-1]), seed) if start is None else start
         self._maps: dict[int, np.ndarray] = {lengths[-1]: np.asarray(last, np.float32)}
         between = {round(2 ** (i / 3)) for i in range(30)}
@@ -115,7 +114,7 @@ class TsneExplorer(Widget):
 
     def _codes(self, k: int) -> Codes:
         """Return the codes of the images with k units on."""
-        return self._layer.set_params(hash_length=k, activity=k / len(self._layer.weights_)).encode(self._X)
+        return self._layer.encode(self._X, k)
 
     @observe("hash_length")
     def _follow(self, change: object) -> None:

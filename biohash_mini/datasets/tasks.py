@@ -1,0 +1,212 @@
+"""Data sets and the tasks made of them: which rows are searched, which are the queries, and their true neighbours."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..storage import digest, load_arrays
+from .decoders import decode_words
+from .optional import optional
+from .samples import FOLDER, read_sample
+from .sources import SPECS, find, known, read_full
+
+NAMES = tuple(SPECS)
+PROFILES = ("mini", "full")
+QUERIES_PER_CLASS = {
+    ("mnist", "full"): 100,
+    ("cifar10", "full"): 1_000,
+    ("mnist", "mini"): 100,
+    ("cifar10", "mini"): 50,
+}
+SAMPLE_LAYER = "alexnet pooled, 224 px"  # of the embedded features
+FEATURES = tuple(name for name, spec in SPECS.items() if not spec.sha256)  # of CIFAR-10's images, row by row
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Queries to answer from a database, and the rows that a method may learn from.
+
+    A retrieved item is relevant if its label is the query's; without labels the truth is :func:`nearest`.
+    """
+
+    database: np.ndarray = field(repr=False)  #: float32 (n, d)
+    queries: np.ndarray = field(repr=False)  #: float32 (q, d)
+    database_labels: np.ndarray | None = field(default=None, repr=False)  #: (n,)
+    query_labels: np.ndarray | None = field(default=None, repr=False)  #: (q,)
+    database_ids: np.ndarray | None = field(default=None, repr=False)  #: int64 (n,), row numbers in the data set
+    query_ids: np.ndarray | None = field(default=None, repr=False)  #: int64 (q,)
+    train: np.ndarray = field(default=None, repr=False)  #: float32 (t, d), what methods fit on; by default the database
+    image_shape: tuple[int, int, int] | None = None  #: channels, height, width
+    sha256: str = ""  #: checksum of the data set
+
+    def __post_init__(self) -> None:
+        if self.train is None:
+            object.__setattr__(self, "train", self.database)
+
+    def validation(self, per_class: int = 100, seed: int = 0) -> "Task":
+        """Return the task to choose parameters by: some rows of each class of the database query the others.
+
+        The queries of this task stay unseen. With the paper's 100 per class, MNIST's 69,000 rows become 68,000 and
+        1,000, those of CIFAR-10 49,000 and 1,000.
+        """
+        if self.database_labels is None:
+            raise ValueError("a validation split needs labels, and this task has none")
+        chosen = sample_per_class(self.database_labels, per_class, seed)
+        rest = np.delete(np.arange(len(self.database)), chosen)
+        ids = np.arange(len(self.database)) if self.database_ids is None else self.database_ids
+        return Task(
+            database=self.database[rest],
+            queries=self.database[chosen],
+            database_labels=self.database_labels[rest],
+            query_labels=self.database_labels[chosen],
+            database_ids=ids[rest],
+            query_ids=ids[chosen],
+            image_shape=self.image_shape,
+            sha256=self.sha256,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A data set as stored: rows of pixels or vectors, with labels or words."""
+
+    name: str
+    profile: str
+    X: np.ndarray = field(repr=False)  #: (n, d), uint8 pixels in the order channel, row, column, or float16 vectors
+    sha256: str  #: checksum of the arrays
+    labels: np.ndarray | None = field(default=None, repr=False)  #: uint8 (n,)
+    words: np.ndarray | None = field(default=None, repr=False)  #: str (n,)
+    image_shape: tuple[int, int, int] | None = None  #: channels, height, width
+    layer: str = ""  #: what the rows of features are, such as "alexnet pooled, 224 px"
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def vectors(self, rows: np.ndarray | slice | None = None) -> np.ndarray:
+        """Return the rows, or all of them, as float32 of shape (n, d), pixels scaled to [0, 1]."""
+        X = (self.X if rows is None else self.X[rows]).astype(np.float32)
+        if self.X.dtype == np.uint8:
+            X /= 255
+        return X
+
+    def retrieval_task(self, seed: int = 0, queries_per_class: int | None = None) -> Task:
+        """Return the task of finding the items of a query's class: random queries of each class, the rest to search.
+
+        The paper takes 100 queries per class on MNIST (69,000 rows left) and 1,000 on CIFAR-10 (50,000 left), and so
+        does ``queries_per_class=None``; the mini samples take 100 and 50.
+        """
+        if self.labels is None:
+            raise ValueError(f"{self.name} has no labels; use word_task, whose truth is the nearest neighbours")
+        per_class = queries_per_class
+        if per_class is None:
+            images = "cifar10" if self.name in FEATURES else self.name
+            per_class = QUERIES_PER_CLASS.get((images, self.profile), 100)
+        queries = sample_per_class(self.labels, per_class, seed)
+        return self._task(np.delete(np.arange(len(self)), queries), queries)
+
+    def word_task(self, seed: int = 0, size: int | None = None) -> Task:
+        """Return the task of finding neighbours: ``size`` random rows are searched with each of them, the rest trains.
+
+        The paper takes 10,000 of 50,000 words. ``size=None`` takes that many, or a fifth of a smaller data set. There
+        are no labels: :func:`nearest` gives the truth, in which every query also finds itself.
+        """
+        size = min(10_000, len(self) // 5) if size is None else size
+        if not 0 < size < len(self):
+            raise ValueError(f"size={size} must leave rows to train on: choose 1 to {len(self) - 1}")
+        order = np.random.default_rng(seed).permutation(len(self))
+        chosen, rest = np.sort(order[:size]), np.sort(order[size:])
+        return self._task(chosen, chosen, train=self.vectors(rest), labelled=False)
+
+    def _task(self, database: np.ndarray, queries: np.ndarray, train=None, labelled: bool = True) -> Task:
+        """Return the task whose database and queries are these rows."""
+        return Task(
+            database=self.vectors(database),
+            queries=self.vectors(queries),
+            database_labels=self.labels[database] if labelled else None,
+            query_labels=self.labels[queries] if labelled else None,
+            database_ids=database,
+            query_ids=queries,
+            train=train,
+            image_shape=self.image_shape,
+            sha256=self.sha256,
+        )
+
+
+def load(name: str, profile: str = "mini", *, pool: bool = True) -> Dataset:
+    """Return a data set, n rows of d values.
+
+    Parameters
+    ----------
+    name : {"mnist", "cifar10", "glove", "glove-100d", "cifar10-vgg16", "cifar10-vgg16bn", "cifar10-alexnet"}
+        ``glove`` has the 300 dimensions of the paper; its mini sample, and ``glove-100d``, have 100. The last three
+        are features of CIFAR-10's images in their order: fc7 if it was extracted, else the pooled convolutions, pooled
+        here if only pool5 was. They share a mini sample, AlexNet's.
+    profile : {"mini", "full"}
+        The embedded sample, or everything; the latter may take a download the first time.
+    pool : bool
+        Whether the maps of pool5 are averaged over their positions.
+    """
+    spec = known(name)
+    if profile not in PROFILES:
+        raise ValueError(f"unknown profile {profile!r}; choose one of {', '.join(PROFILES)}")
+    layer = SAMPLE_LAYER if name in FEATURES else ""
+    if profile == "full" and name in FEATURES:
+        arrays, about = load_arrays(find(name))
+        sha256 = digest(arrays)
+        if about["layer"] == "pool5" and pool:
+            arrays["X"], about["layer"] = pool_positions(arrays["X"], about["network"]), "pooled"
+        layer = "{network} {layer}, {side} px".format(**about)
+    elif profile == "full":
+        arrays, sha256 = read_full(name), spec.sha256
+    else:
+        arrays, sha256 = read_sample(FOLDER / spec.sample), spec.sample_sha256
+        if digest(arrays) != sha256:
+            raise ValueError(f"the embedded sample {spec.sample} is damaged: reinstall the package")
+    words = decode_words(arrays["words"]) if "words" in arrays else None
+    return Dataset(name, profile, arrays["X"], sha256, arrays.get("labels"), words, spec.image_shape, layer)
+
+
+def pool_positions(maps: np.ndarray, network: str) -> np.ndarray:
+    """Return the mean of each channel of flattened maps over its positions, shape (n, channels) float16."""
+    channels = 256 if network == "alexnet" else 512
+    return maps.reshape(len(maps), channels, -1).mean(2, np.float32).astype(np.float16)
+
+
+def sample_per_class(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Return ``count`` random row numbers of each class, ascending, shape (classes * count,)."""
+    classes, sizes = np.unique(labels, return_counts=True)
+    if not 0 < count < sizes.min():
+        raise ValueError(
+            f"cannot take {count} rows per class: choose 1 to {sizes.min() - 1}, so that each class keeps one"
+        )
+    rng = np.random.default_rng(seed)
+    return np.sort(np.concatenate([rng.choice(np.flatnonzero(labels == c), count, replace=False) for c in classes]))
+
+
+def nearest(queries: np.ndarray, database: np.ndarray, top: int, metric: str = "euclidean") -> np.ndarray:
+    """Return the row numbers of the ``top`` nearest database rows of each query, nearest first, shape (q, top) int64.
+
+    Parameters
+    ----------
+    queries, database : arrays of shapes (q, d) and (n, d)
+    top : int in 1..n
+    metric : {"euclidean", "cosine"}
+
+    Notes
+    -----
+    Every distance is computed, in float32 by faiss: nothing is approximated but the last digits. A query that is in
+    the database finds itself.
+    """
+    if metric not in ("euclidean", "cosine"):
+        raise ValueError(f"unknown metric {metric!r}; choose euclidean or cosine")
+    if not 0 < top <= len(database):
+        raise ValueError(f"top={top} must lie in 1..{len(database)}, the size of the database")
+    faiss = optional("faiss", extra="faiss")
+    Q, X = (np.array(a, np.float32, order="C") for a in (queries, database))  # copies: faiss normalises in place
+    if metric == "cosine":
+        faiss.normalize_L2(Q)
+        faiss.normalize_L2(X)
+    index = (faiss.IndexFlatL2 if metric == "euclidean" else faiss.IndexFlatIP)(X.shape[1])
+    index.add(X)
+    chunks = [index.search(Q[i : i + 1024], top)[1] for i in range(0, len(Q), 1024)]
+    return np.concatenate(chunks) if chunks else np.empty((0, top), np.int64)

@@ -1,0 +1,288 @@
+"""BioHash on images: a layer of it on the features of learned filters (sec. 2.4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from ...codes import Codes, SparseCodes, concatenate
+from ...inputs import as_matrix, as_rows, blocks, require, torch_device
+from ...plasticity import Epoch, Reduction, anneal, train
+from ..base import Hasher
+from .maps import ByteFeatures, inhibit_and_pool, sample_patches, unit_patches
+from .sparse_layer import LazySynapses, level_products
+
+_BLOCK = 1 << 23  # activations of all channels held at a time: 32 MB of float32
+_IMAGES = 256  # images hashed at a time
+
+
+class BioConvHash(Hasher):
+    r"""Sparse codes of images: a BioHash layer on learned convolutional features.
+
+    .. math:: a_{fs} = \Bigl[\frac{\langle W_f, x_s\rangle}{\lVert x_s\rVert}\Bigr]_+
+              \text{ if among the } k_{\mathrm{CI}} \text{ largest of position } s, \text{ else } 0
+
+    .. math:: y = \mathrm{BioHash}\bigl(\mathrm{maxpool}(a)\bigr)
+
+    It takes images of shape (n, c, h, w), or as rows where their shape is known. An image is stored as one byte per
+    feature while the layer learns, and on a CPU products skip the features that are zero (``sparse_layer``). Filters
+    and layer learn with ``reduction="mean"`` of :func:`~biohash_mini.plasticity.step_`, which needs far fewer passes
+    than the other.
+    Learning rates are meant for inputs of unit length: they are divided by the mean norm of patches or features, so
+    that they suit images of any size.
+
+    Parameters
+    ----------
+    activity : float in (0, 1]
+        Fraction of units on (a); fixes the number of units of the layer, m = round(k / a).
+    kernel_sizes : sequence of int
+        Sides of the filters; each size has its own filters, and their features stand side by side.
+    n_filters : int >= 1
+        Filters of each size (F).
+    delta : float or sequence of float
+        Strength of the anti-Hebbian update of the filters, one for all sizes or one for each; the layer has none.
+    anti_rank : int >= 2
+        Rank of the filter that receives it.
+    channel_winners : int >= 1
+        Channels that stay active at each position (k_CI).
+    pool, stride : int >= 1
+        Side of a pooling window, and the distance between two.
+    normalize : bool
+        Whether patches become unit vectors (divisive normalisation).
+    n_patches : int >= 1
+        Random patches that the filters of a size learn from.
+    filter_epochs : int >= 1
+        Passes over them, while the learning rate falls linearly to zero.
+    filter_learning_rate, learning_rate : float > 0
+        First learning rates of filters and layer.
+    reduction : {"mean", "max"}
+        How the layer scales the step of a minibatch, as in :func:`~biohash_mini.plasticity.step_`; with "max" its
+        learning rate is taken as it is.
+    max_epochs, batch_size, norm_tol : int, int, float
+        Schedule and stopping rule of the layer, as in :class:`~biohash_mini.hashers.BioHash`.
+    center : bool
+        Whether the mean of the training features is subtracted.
+    image_shape : (channels, height, width), optional
+        Shape of an image, where images come as rows.
+
+    Attributes
+    ----------
+    filters_K_ : Tensor
+        Filters of kernel size K, shape (F, c·K²), for each of ``kernel_sizes``.
+    scale_ : Tensor of shape (d,)
+        The activation that one level of a stored feature stands for.
+    weights_ : Tensor of shape (m, d)
+        Synapses of the layer.
+    mean_ : Tensor of shape (d,)
+        Mean of the training features.
+    mean_norms_ : list of float
+        Mean row norm of the layer after each epoch.
+    """
+
+    sparse_codes = free_length = takes_images = True
+    layer_params = frozenset({"hash_length", "activity", "learning_rate", "reduction", "max_epochs", "norm_tol"})
+
+    def __init__(
+        self,
+        hash_length: int = 16,
+        *,
+        activity: float = 0.05,
+        kernel_sizes: Sequence[int] = (3, 4),
+        n_filters: int = 500,
+        delta: float | Sequence[float] = 0.1,
+        anti_rank: int = 2,
+        channel_winners: int = 10,
+        pool: int = 7,
+        stride: int = 2,
+        normalize: bool = True,
+        n_patches: int = 400_000,
+        filter_epochs: int = 5,
+        filter_learning_rate: float = 0.1,
+        learning_rate: float = 0.2,
+        reduction: Reduction = "mean",
+        max_epochs: int = 20,
+        batch_size: int = 100,
+        norm_tol: float = 1.06,
+        center: bool = True,
+        image_shape: tuple[int, int, int] | None = None,
+        seed: int = 0,
+        device: str = "auto",
+    ) -> None:
+        self.hash_length = hash_length
+        self.activity = activity
+        self.kernel_sizes = kernel_sizes
+        self.n_filters = n_filters
+        self.delta = delta
+        self.anti_rank = anti_rank
+        self.channel_winners = channel_winners
+        self.pool = pool
+        self.stride = stride
+        self.normalize = normalize
+        self.n_patches = n_patches
+        self.filter_epochs = filter_epochs
+        self.filter_learning_rate = filter_learning_rate
+        self.learning_rate = learning_rate
+        self.reduction = reduction
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.norm_tol = norm_tol
+        self.center = center
+        self.image_shape = image_shape
+        self.seed = seed
+        self.device = device
+
+    def _planned_units(self) -> int:
+        return round(self.hash_length / self.activity)
+
+    def fit_features(self, X: object) -> Self:
+        """Learn the filters from patches of images, and return self."""
+        self._check_params()
+        given = len(getattr(X, "shape", ())) == 4
+        X = self._images(X, None if given else self.image_shape)
+        require(
+            min(X.shape[2:]) >= max(self.kernel_sizes) + self.pool - 1,
+            f"images of {X.shape[2]} × {X.shape[3]} are too small for kernels of {max(self.kernel_sizes)} pooled by "
+            f"{self.pool}",
+        )
+        rng = torch.Generator().manual_seed(self.seed)
+        deltas = [self.delta] * len(self.kernel_sizes) if isinstance(self.delta, float | int) else self.delta
+        for size, delta in zip(self.kernel_sizes, deltas, strict=True):
+            patches = sample_patches(X, size, self.n_patches, self.normalize, rng)
+            filters = torch.randn(self.n_filters, patches.shape[1], generator=rng).to(patches.device)
+            train(
+                patches,
+                filters,
+                anti_rank=self.anti_rank,
+                delta=delta,
+                reduction="mean",
+                learning_rate=self.filter_learning_rate / _mean_norm(patches),
+                max_epochs=self.filter_epochs,
+                batch_size=self.batch_size,
+                norm_tol=0.0,
+                rng=rng,
+            )
+            setattr(self, f"filters_{size}_", filters)
+        self.image_shape_ = list(X.shape[1:])
+        self.scale_ = self._scale(X[:1000])
+        return self
+
+    def training_facts(self) -> dict[str, Any]:
+        """Return the same, and the median and the largest norm of the filters."""
+        norms = torch.cat([self.filters(size).norm(dim=1) for size in self.kernel_sizes])
+        return {"filter_norms": [round(n.item(), 3) for n in (norms.median(), norms.max())], **super().training_facts()}
+
+    def filters(self, size: int) -> Tensor:
+        """Return the filters of one kernel size, shape (F, c·size²)."""
+        return getattr(self, f"filters_{size}_")
+
+    def features(self, X: object) -> Tensor:
+        """Return the features of images, shape (n, d), each as one of 256 levels, uint8."""
+        _check_same_shape(X, self.image_shape_)
+        X = self._images(X, self.image_shape_)
+        out = torch.empty(len(X), len(self.scale_), dtype=torch.uint8, device=X.device)
+        start = 0
+        for size in self.kernel_sizes:
+            step = max(1, _BLOCK // (self.n_filters * X.shape[2] * X.shape[3]))
+            for rows in torch.arange(len(X)).split(step):
+                pooled = self._pooled(X[rows], size)
+                columns = slice(start, start + pooled.shape[1])
+                out[rows, columns] = (pooled / self.scale_[columns]).round_().clamp_(0, 255).to(torch.uint8)
+            start += pooled.shape[1]
+        return out
+
+    def fit_layer(self, features: Tensor) -> Self:
+        """Learn the layer from stored features, shape (n, d), of :meth:`features`, and return self."""
+        stored = ByteFeatures(features, self.scale_, None if self.center else torch.zeros_like(self.scale_))
+        rng = torch.Generator().manual_seed(self.seed)
+        weights = torch.randn(self._planned_units(), len(self.scale_), generator=rng).to(features.device)
+        unit = _mean_norm(stored) if self.reduction == "mean" else 1.0
+        schedule: dict[str, Any] = {
+            "learning_rate": self.learning_rate / unit,
+            "max_epochs": self.max_epochs,
+            "batch_size": self.batch_size,
+            "norm_tol": self.norm_tol,
+            "rng": rng,
+            "progress": self._progress,
+        }
+        if features.device.type == "cpu" and self.reduction == "mean":
+            synapses = LazySynapses(weights, stored)
+            del weights
+            history = anneal(synapses.step_, synapses.mean_norm, len(stored), **schedule)
+            weights = synapses.weights()
+        else:
+            history = train(stored, weights, reduction=self.reduction, **schedule)
+        self.weights_, self.mean_, self.n_features_in_ = weights, stored.mean, math.prod(self.image_shape_)
+        self.mean_norms_ = [epoch.mean_norm for epoch in history]
+        return self
+
+    def _progress(self, epoch: Epoch) -> bool:
+        return self._told_to_stop(epoch.number, epoch.mean_norm)
+
+    def encode_lengths(self, X: object, hash_lengths: Iterable[int]) -> dict[int, Codes]:
+        """Return the codes of images at each of several hash lengths, features made of a few images at a time."""
+        self._check_fitted()
+        _check_same_shape(X, self.image_shape_)
+        lengths = list(hash_lengths)
+        parts = [self.encode_features(self.features(part), lengths) for part in blocks(self._known(X), _IMAGES)]
+        return {k: concatenate([part[k] for part in parts]) for k in lengths}
+
+    def encode_features(self, features: Tensor, hash_lengths: Iterable[int]) -> dict[int, Codes]:
+        """Return the codes of stored features, shape (n, d), at each of several hash lengths."""
+        lengths = self._allowed(hash_lengths)
+        V = self.weights_.T.contiguous()  # no copy after training on a CPU
+        along_mean = self.mean_ @ V
+        activations = (level_products(part, self.scale_, V) - along_mean for part in features.split(_IMAGES))
+        parts = [[SparseCodes.top_k(S, k) for k in lengths] for S in activations]
+        return {k: concatenate([codes[i] for codes in parts]) for i, k in enumerate(lengths)}
+
+    def _pooled(self, X: Tensor, size: int) -> Tensor:
+        """Return the features of one kernel size, shape (n, pools · F)."""
+        A = unit_patches(X, size, self.normalize) @ self.filters(size).T
+        return inhibit_and_pool(A, X.shape[2] - size + 1, self.channel_winners, self.pool, self.stride).flatten(1)
+
+    def _scale(self, X: Tensor) -> Tensor:
+        """Return the step between levels for each feature: the largest activation of its kernel size is level 255."""
+        parts = [self._pooled(X, size) for size in self.kernel_sizes]
+        return torch.cat([(p.max() / 255).clamp_min(torch.finfo(p.dtype).tiny).expand(p.shape[1]) for p in parts])
+
+    def _images(self, X: object, shape: Sequence[int] | None) -> Tensor:
+        """Return X as a finite float32 tensor of shape (n, c, h, w) on the device of this hasher.
+
+        ``shape`` is what images must have, where that is known.
+        """
+        given, rows = tuple(getattr(X, "shape", ())), as_rows(X)
+        if shape is None and len(given) == 4:
+            shape = given[1:]
+        require(
+            shape is not None and math.prod(shape) == rows.shape[1],
+            f"X must be images of shape (n, c, h, w), or rows with image_shape set, got {given or rows.shape}",
+        )
+        return as_matrix(rows).reshape(-1, *shape).to(torch_device(self.device))
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        require(
+            self.channel_winners <= self.n_filters,
+            f"channel_winners must be at most the number of filters {self.n_filters}, got {self.channel_winners}",
+        )
+        require(len(self.kernel_sizes) >= 1, "kernel_sizes must name at least one size")
+        require(
+            isinstance(self.delta, float | int) or len(self.delta) == len(self.kernel_sizes),
+            f"delta must be one number or one for each of {len(self.kernel_sizes)} kernel sizes",
+        )
+
+
+def _check_same_shape(X: object, shape: Sequence[int]) -> None:
+    """Raise ValueError for images (n, c, h, w) of another shape than the filters have learned from."""
+    given = tuple(getattr(X, "shape", ()))[1:]
+    same = len(given) != 3 or given == tuple(shape)
+    require(same, f"images have shape {given}, but filters were learned from {tuple(shape)}")
+
+
+def _mean_norm(X: Tensor | ByteFeatures) -> float:
+    """Return the mean Euclidean norm of the first rows."""
+    return torch.linalg.vector_norm(X[:100], dim=1).mean().item()

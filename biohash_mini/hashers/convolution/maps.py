@@ -1,0 +1,116 @@
+"""What a convolution does in the paper (sec. 2.4): unit patches, channel inhibition, pooling; features as bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numba import njit, prange
+from torch import Tensor
+from torch.nn import functional as F
+
+BLANK = 1e-3  # a patch of a smaller norm has no direction: its activations are zero, and no filter learns from it
+
+
+def unit_patches(X: Tensor, size: int, normalize: bool = True) -> Tensor:
+    r"""Return every patch of the images X (n, c, h, w) as a unit vector, shape (n, positions, c·size²).
+
+    .. math:: \hat x_s = x_s / \lVert x_s\rVert, \qquad \hat x_s = 0 \text{ for a blank patch}
+
+    Positions run along rows, one step at a time, without padding. ``normalize=False`` leaves the lengths as they are.
+    """
+    patches = F.unfold(X, size).transpose(1, 2)  # (n, positions, c size²)
+    norms = torch.linalg.vector_norm(patches, dim=2, keepdim=True)
+    scale = norms if normalize else torch.ones_like(norms)
+    return torch.where(norms > BLANK, patches / scale.clamp_min(torch.finfo(X.dtype).tiny), 0)
+
+
+def sample_patches(X: Tensor, size: int, count: int, normalize: bool, rng: torch.Generator) -> Tensor:
+    """Return random patches of the images X (n, c, h, w) that are not blank, shape (count, c·size²)."""
+    n, _, height, width = X.shape
+    found, missing = [], count
+    for _ in range(100):
+        image = torch.randint(n, (missing,), generator=rng)
+        y = torch.randint(height - size + 1, (missing,), generator=rng)
+        x = torch.randint(width - size + 1, (missing,), generator=rng)
+        offsets = torch.arange(size)
+        window = X[image[:, None, None], :, (y[:, None] + offsets)[:, :, None], (x[:, None] + offsets)[:, None, :]]
+        window = window.movedim(3, 1).flatten(1)  # (missing, c size²)
+        norms = torch.linalg.vector_norm(window, dim=1, keepdim=True)
+        seen = norms[:, 0] > BLANK
+        found.append((window / norms if normalize else window)[seen])
+        missing -= int(seen.sum())
+        if missing == 0:
+            return torch.cat(found)
+    raise ValueError(f"hardly a patch of {size} × {size} pixels has a norm above {BLANK}: nothing to learn from")
+
+
+def inhibit_and_pool(A: Tensor, height: int, winners: int, pool: int, stride: int) -> Tensor:
+    """Return the pooled activations of n images, shape (n, pools, channels), from A, shape (n, positions, channels).
+
+    At each position the ``winners`` largest positive channels stay and the others become zero (channel inhibition);
+    then each channel keeps its maximum in every window of ``pool`` × ``pool`` positions, ``stride`` apart.
+    """
+    if A.device.type == "cpu":
+        return torch.from_numpy(_inhibit_and_pool(A.contiguous().numpy(), height, winners, pool, stride))
+    top, channels = A.topk(winners, dim=2)
+    kept = torch.zeros_like(A).scatter_(2, channels, top.clamp_min(0))
+    maps = kept.transpose(1, 2).reshape(len(A), A.shape[2], height, -1)
+    return F.max_pool2d(maps, pool, stride).flatten(2).transpose(1, 2)
+
+
+@njit(parallel=True, cache=True)
+def _inhibit_and_pool(A, height, winners, pool, stride):
+    """Do both in one pass that touches the winners only: ten times faster on a CPU than the tensor operations."""
+    n, positions, channels = A.shape
+    width = positions // height
+    rows, columns = (height - pool) // stride + 1, (width - pool) // stride + 1
+    out = np.zeros((n, rows * columns, channels), dtype=A.dtype)
+    for i in prange(n):
+        best, channel = np.empty(winners, dtype=A.dtype), np.empty(winners, dtype=np.int64)
+        for position in range(positions):
+            count = 0  # winners so far, largest first
+            for c in range(channels):
+                a = A[i, position, c]
+                if a <= 0 or (count == winners and a <= best[count - 1]):
+                    continue
+                count = min(count + 1, winners)
+                j = count - 1
+                while j > 0 and best[j - 1] < a:
+                    best[j], channel[j] = best[j - 1], channel[j - 1]
+                    j -= 1
+                best[j], channel[j] = a, c
+            y, x = position // width, position % width
+            for r in range(max(0, (y - pool + stride) // stride), min(rows, y // stride + 1)):
+                for s in range(max(0, (x - pool + stride) // stride), min(columns, x // stride + 1)):
+                    cell = out[i, r * columns + s]
+                    for j in range(count):
+                        cell[channel[j]] = max(cell[channel[j]], best[j])
+    return out
+
+
+class ByteFeatures:
+    """Pooled activations of n images, one byte each; ``features[rows]`` gives them as centred float32, shape (b, d).
+
+    As float32 the 100,000 features of the 69,000 images of MNIST would fill 28 GB; as bytes they take 6.9 GB.
+
+    Parameters
+    ----------
+    levels : Tensor of uint8, shape (n, d)
+    scale : Tensor of shape (d,)
+        The activation that one level stands for.
+    mean : Tensor of shape (d,), optional
+        What is subtracted; by default the mean of these rows.
+    """
+
+    def __init__(self, levels: Tensor, scale: Tensor, mean: Tensor | None = None) -> None:
+        self.levels, self.scale, self.device = levels, scale, levels.device
+        if mean is None:
+            total = sum(part.sum(0, dtype=torch.int64) for part in levels.split(1024))
+            mean = total.to(scale.dtype) / len(levels) * scale
+        self.mean = mean
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def __getitem__(self, rows: Tensor | slice) -> Tensor:
+        return torch.addcmul(-self.mean, self.levels[rows].to(self.scale.dtype), self.scale)

@@ -1,0 +1,22 @@
+"""What the parameters of the methods may be; the same name has the same range wherever it appears."""
+
+from collections.abc import Callable
+
+Range = tuple[Callable[[float], bool], str]
+
+_SHARE: Range = (lambda v: 0 < v <= 1, "must lie in (0, 1]")
+_COUNT: Range = (lambda v: v >= 1, "must be at least 1")
+_POSITIVE: Range = (lambda v: v > 0, "must be positive")
+_WEIGHT: Range = (lambda v: v >= 0, "must not be negative")
+_COUNTS = "p max_epochs batch_size n_samples n_steps n_operator_steps n_filters channel_winners pool stride n_patches"
+_WEIGHTS = "penalty weight_decay spread orthogonality quantisation independence balance n_rounds n_iterations"
+
+RANGES: dict[str, Range] = {
+    **dict.fromkeys(["activity", "fan_in"], _SHARE),
+    **dict.fromkeys([*_COUNTS.split(), "filter_epochs"], _COUNT),
+    **dict.fromkeys(["learning_rate", "filter_learning_rate", "expansion"], _POSITIVE),
+    **dict.fromkeys(_WEIGHTS.split(), _WEIGHT),
+    "momentum": (lambda v: 0 <= v < 1, "must lie in [0, 1)"),
+    "percentile": (lambda v: 0 <= v < 50, "must lie in [0, 50)"),
+    "reduction": (lambda v: v in ("max", "mean"), "must be max or mean"),
+}

@@ -1,0 +1,44 @@
+"""What declarations have in common: rows with the settings of their data, tasks with their metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ...hashers import METHODS
+from .. import protocols, scores
+from ..experiment import LENGTHS, Row
+from ..settings import RIVALS, SETTINGS
+
+TO_32, TO_16 = LENGTHS[:-1], LENGTHS[:-2]
+CLASSES: dict[str, Any] = {"task": protocols.retrieval_task, "metric": scores.class_map}
+AT_1000: dict[str, Any] = {"task": protocols.retrieval_task, "metric": partial(scores.class_map, at=1000)}
+ACTIVITIES = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2)
+
+
+def declared(label: str, data: str, method: str = "", params: dict[str, Any] | None = None, **more: Any) -> Row:
+    """Return a row on a data set, with the settings of its method there; ``params`` go before them."""
+    method = method or label
+    return Row(label, method, {**SETTINGS.get((method, data), {}), **(params or {})}, data=data, **more)
+
+
+def compared(
+    data: str, *also: Row, images: bool = False, changes: dict[str, dict] | None = None
+) -> Callable[[], tuple[Row, ...]]:
+    """Return a function that gives a row to every method that is no rival, then the further rows.
+
+    ``changes`` are fields of single rows. Methods that take images stand only in tables on ``images``.
+    """
+
+    def rows() -> tuple[Row, ...]:
+        names = [name for name, kind in METHODS.items() if name not in RIVALS and (images or not kind.takes_images)]
+        return (*(replace(declared(name, data), **(changes or {}).get(name, {})) for name in names), *also)
+
+    return rows
+
+
+def by_activity(data: str, activities: tuple[float, ...]) -> tuple[Row, ...]:
+    """Return a row of BioHash for each activity."""
+    return tuple(declared(f"a={100 * a:g}%", data, "BioHash", {"activity": a}) for a in activities)

@@ -1,0 +1,83 @@
+"""What a table is, as data: rows, hash lengths, seeds, a task, a metric. Nothing of the package is imported here.
+
+A *row* is a method with its parameters; a *cell* is a row at one hash length; a *trial* is a cell with one seed, which
+is what is measured at a time and makes one line of the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, NamedTuple
+
+LENGTHS = (2, 4, 8, 16, 32, 64)  # the hash lengths of the paper's widest tables
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One row of a table: a method, its parameters, and what is done to inputs, task or fitted hasher."""
+
+    label: str  #: its name in the table and in the results
+    method: str  #: name in :data:`~biohash_mini.hashers.METHODS`
+    params: Mapping[str, Any] = field(default_factory=dict)  #: of the hasher, beside hash length and seed
+    hash_lengths: tuple[int, ...] | None = None  #: columns that it has; None: all of the experiment
+    once: tuple[int, ...] = ()  #: hash lengths at which one seed must do
+    fit_length: int | None = None  #: hash length of the one layer that serves every column; None: a layer for each
+    data: str | None = None  #: data set, if not the experiment's
+    task: Callable | None = None  #: task, if not the experiment's
+    inputs: Callable | None = None  #: (rows (n, d), database) -> array (n, d), before the method sees them
+    amend: Callable | None = None  #: hasher -> None, once it is fitted
+    queries: Callable | None = None  #: outcome -> array (q, d) that is asked in place of the task's queries
+    metric: Callable | None = None  #: metric, if not the experiment's
+    extras: tuple[Callable, ...] = ()  #: outcome -> further fields of its records
+
+
+class Trial(NamedTuple):
+    """What is measured at a time."""
+
+    row: Row
+    hash_length: int
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """One table or figure: what is measured, on which data, for which trials."""
+
+    name: str  #: of the results file, and of the paper's table where there is one
+    title: str  #: what it shows, in a line
+    chapter: str  #: notebook that discusses it
+    data: str  #: data set
+    #: its rows; a callable is asked anew each time, so that methods registered later have their row
+    rows: tuple[Row, ...] | Callable[[], tuple[Row, ...]]
+    _: KW_ONLY
+    task: Callable  #: (data, profile, seed) -> Task: what is learned from, searched and asked
+    metric: Callable  #: outcome -> ``value``, and for mean average precision ``best`` and ``worst`` over tie orders
+    extras: tuple[Callable, ...] = ()  #: outcome -> further fields of a record
+    hash_lengths: tuple[int, ...] = LENGTHS  #: columns
+    seeds: int = 3  #: repetitions, with seeds 0, 1, …
+    unit: str = "%"  #: "%" is compared with the paper in points; "s", seconds, is not
+    higher_is_better: bool = True  #: whether a value above the paper's is reproduced however far above it is
+
+    def all_rows(self) -> tuple[Row, ...]:
+        """Return the rows that there are now."""
+        return self.rows() if callable(self.rows) else self.rows
+
+    def row(self, label: str) -> Row:
+        """Return the row of that label; KeyError if there is none."""
+        return {row.label: row for row in self.all_rows()}[label]
+
+    def trials(self) -> Iterator[Trial]:
+        """Yield every trial, the first seed of all before the second."""
+        rows = self.all_rows()
+        for seed in range(self.seeds):
+            for k in self.hash_lengths:
+                for row in rows:
+                    if k in (row.hash_lengths or self.hash_lengths) and (seed == 0 or k not in row.once):
+                        yield Trial(row, k, seed)
+
+    def work(self, row: Row) -> tuple:
+        """Return what two rows have in common if the same fitted hashers serve both."""
+        params = tuple(sorted(row.params.items(), key=lambda entry: entry[0]))
+        data, task = row.data or self.data, row.task or self.task
+        return data, task, row.method, params, row.fit_length, row.inputs, row.amend

@@ -1,0 +1,194 @@
+"""The figures' common look: one style, grids of images, retrievals with green and red borders."""
+
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..hashers import METHODS
+from .declarations import EXPERIMENTS
+
+RIGHT, WRONG = "#009e73", "#cc3311"  # green and red that colour-blind readers can tell apart
+COLORS = {
+    "LSH": "#666666",
+    "PCAHash": "#009e73",
+    "FlyHash": "#0072b2",
+    "SH": "#cc79a7",
+    "ITQ": "#56b4e9",
+    "NaiveBioHash": "#8c564b",
+    "BioHash": "#d55e00",
+    "BioConvHash": "#882255",
+    "SOLHash": "#332288",
+    "GreedyHash": "#117733",
+    "DH": "#aa4499",
+    "UH-BNN": "#999933",
+    "paper": "#b8860b",
+}
+SPARE = (  # for rows that have no colour of their own; none of the above
+    *("#44aa99", "#6699cc", "#661100", "#bb5566", "#004488", "#ddaa33"),
+    *("#7f7f00", "#994455", "#5d3a9b", "#00797f"),
+)
+_CYCLE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b8860b", "#666666"]
+
+
+def color(method: str) -> str:
+    """Return the colour of a registered method, one of the spare ones if it has none of its own."""
+    spare = [name for name in METHODS if name not in COLORS]
+    return COLORS.get(method) or SPARE[spare.index(method) % len(SPARE)]
+
+
+def row_colors(experiment: str, labels: Sequence[str]) -> dict[str, str]:
+    """Return a colour for each row of an experiment: its method's, where the rows have different ones, else a spare."""
+    methods = {row.label: row.method for row in EXPERIMENTS[experiment].all_rows() if row.label in labels}
+    if len(set(methods.values())) <= 1 < len(labels):
+        methods = {}
+    return {
+        label: color(methods[label]) if label in methods else SPARE[i % len(SPARE)] for i, label in enumerate(labels)
+    }
+
+
+def use_style() -> None:
+    """Set matplotlib up for the book: a white card on light and dark pages, thin axes, readable letters."""
+    mpl.rcParams.update(
+        {
+            "figure.facecolor": "white",
+            "savefig.facecolor": "white",
+            "figure.dpi": 120,
+            "figure.figsize": (7, 3.4),
+            "figure.constrained_layout.use": True,
+            "font.size": 10,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "axes.axisbelow": True,
+            "grid.color": "#e5e5e5",
+            "grid.linewidth": 0.8,
+            "legend.frameon": False,
+            "axes.prop_cycle": plt.cycler(color=_CYCLE),
+        }
+    )
+
+
+def _show(ax: Axes, image: np.ndarray, shape: Sequence[int] | None) -> None:
+    """Draw one image, flat or not, without ticks; a flat one is square and grey unless a shape is given."""
+    image = np.reshape(image, shape or np.shape(image))
+    if image.ndim == 1:
+        image = image.reshape(round(len(image) ** 0.5), -1)
+    elif image.ndim == 3 and len(image) in (1, 3):  # channels first
+        image = np.moveaxis(image, 0, -1)
+    ax.imshow(image, cmap="gray_r", interpolation="nearest")
+    ax.set(xticks=[], yticks=[])
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+
+
+def image_grid(
+    images: np.ndarray,
+    titles: Sequence[object] | None = None,
+    columns: int = 10,
+    shape: Sequence[int] | None = None,
+    size: float = 0.75,
+) -> Figure:
+    """Return a figure with the images in rows.
+
+    Parameters
+    ----------
+    images : array (n, d) or (n, height, width) or (n, height, width, 3)
+        The images.
+    titles : sequence of n, optional
+        A word over each image.
+    columns : int >= 1
+        Images in a row.
+    shape : tuple of int, optional
+        Shape of one image, channels first or last; by default the array's own, and for flat rows a square.
+    size : float
+        Inches an image takes.
+    """
+    rows = -(-len(images) // columns)
+    figure, axes = plt.subplots(rows, columns, squeeze=False, figsize=(size * columns, (size + 0.2) * rows))
+    for ax in axes.flat:
+        ax.axis("off")
+    for i, (ax, image) in enumerate(zip(axes.flat, images, strict=False)):
+        ax.axis("on")
+        _show(ax, image, shape)
+        if titles is not None:
+            ax.set_title(str(titles[i]), fontsize=9, pad=2)
+    return figure
+
+
+def retrieval_grid(
+    queries: np.ndarray,
+    retrieved: np.ndarray,
+    correct: np.ndarray,
+    shape: Sequence[int] | None = None,
+    size: float = 0.75,
+) -> Figure:
+    """Return a figure with a row per query: the query, then what was retrieved, nearest first.
+
+    A green border marks a retrieved item of the query's class, a dashed red one any other.
+
+    Parameters
+    ----------
+    queries : array (q, ...)
+        Query images, as in :func:`image_grid`.
+    retrieved : array (q, top, ...)
+        Their retrieved images.
+    correct : array of bool, shape (q, top)
+        Whether the retrieved item is of the query's class.
+    """
+    q, top = np.shape(correct)
+    ratios = [1, 0.3] + [1] * top
+    figure, axes = plt.subplots(q, top + 2, squeeze=False, figsize=(size * sum(ratios), size * q), width_ratios=ratios)
+    for row in range(q):
+        _show(axes[row, 0], queries[row], shape)
+        axes[row, 1].axis("off")
+        for column in range(top):
+            ax = axes[row, column + 2]
+            _show(ax, retrieved[row][column], shape)
+            ax.spines[:].set(visible=True, linewidth=2)
+            ax.spines[:].set(color=RIGHT if correct[row, column] else WRONG)
+            ax.spines[:].set_linestyle("-" if correct[row, column] else (0, (3, 1.5)))
+    axes[0, 0].set_title("query", fontsize=9, pad=4)
+    axes[0, 2].set_title("nearest first →", fontsize=9, pad=4, loc="left")
+    return figure
+
+
+def compare(cells: Sequence[dict], methods: Sequence[str] | None = None, ylabel: str = "mAP (%)") -> Figure:
+    """Return a figure of reported cells: ours with its bounds over tie orders as whiskers, the paper's hollow.
+
+    Parameters
+    ----------
+    cells : sequence of dict
+        Cells of one experiment, as :func:`biohash_mini.reproduction.report.cells` yields them.
+    methods : sequence of str, optional
+        Rows to draw; by default all that were measured.
+    ylabel : str
+        What the values are.
+    """
+    methods = list(methods or dict.fromkeys(c["method"] for c in cells if c["ours"] is not None))
+    lengths = sorted({c["hash_length"] for c in cells})
+    colors = list(row_colors(cells[0]["experiment"], methods).values())
+    figure, ax = plt.subplots(figsize=(7.4, 3.8))
+    for i, method in enumerate(methods):
+        rows = [c for c in cells if c["method"] == method]
+        color = colors[i]
+        mark = "v" if color in colors[:i] else "o"  # a second row of the same method
+        offset = 0.8 * ((i + 0.5) / len(methods) - 0.5)
+        ours = [(lengths.index(c["hash_length"]) + offset, c) for c in rows if c["ours"] is not None]
+        for x, c in ours:
+            if c["best"] is not None:
+                ax.vlines(x, c["worst"], c["best"], color=color, lw=1, alpha=0.5)
+        ax.plot([x for x, _ in ours], [c["ours"] for _, c in ours], mark, ms=4, color=color, label=method)
+        paper = [(lengths.index(c["hash_length"]) + offset, c["paper"]) for c in rows if c["paper"] is not None]
+        ax.plot([x for x, _ in paper], [y for _, y in paper], "D", ms=6, mfc="none", mec=color, mew=1)
+    ax.plot([], [], "D", ms=6, mfc="none", mec="black", label="paper")
+    if any(c["best"] is not None for c in cells):
+        ax.vlines([], [], [], color="black", lw=1, alpha=0.5, label="tie orders, worst to best")
+    ax.set(xlabel="hash length k", ylabel=ylabel)
+    ax.set_xticks(range(len(lengths)), lengths)
+    ax.grid(axis="x", visible=False)
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside right upper", fontsize=9)
+    return figure

@@ -1,0 +1,157 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biohash_mini import search
+from biohash_mini.codes import SparseCodes
+from biohash_mini.search import HammingIndex
+from tests.helpers import random_codes
+
+
+def brute_force(database, queries, top):
+    D = queries.hamming(database).astype(int)
+    ids = np.argsort(D, axis=1, kind="stable")[:, :top]
+    return np.take_along_axis(D, ids, 1), ids
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.sampled_from(["sparse", "dense"]), st.integers(1, 90), st.integers(1, 40), st.integers(0, 9), st.integers(1, 50)
+)
+def test_search_is_a_stable_sort_of_all_distances(kind, m, n, q, top):
+    database, queries = random_codes(kind, n, m, 1 + m // 4, 1), random_codes(kind, q, m, 1 + m // 4, 2)
+    for got, want in zip(HammingIndex(database).search(queries, top), brute_force(database, queries, top), strict=True):
+        assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_blocks_of_queries_do_not_change_the_answer(kind, monkeypatch):
+    database, queries = random_codes(kind, 300, 60, 6, 1), random_codes(kind, 50, 60, 6, 2)
+    monkeypatch.setattr(search, "_BLOCK", 1000)  # three queries at a time
+    for got, want in zip(HammingIndex(database).search(queries, 7), brute_force(database, queries, 7), strict=True):
+        assert np.array_equal(got, want)
+
+
+def test_codes_with_all_units_on_are_all_at_distance_zero():
+    codes = random_codes("sparse", 5, 6, 6)
+    distances, ids = HammingIndex(codes).search(codes[0], 3)
+    assert distances.tolist() == [[0, 0, 0]] and ids.tolist() == [[0, 1, 2]]
+
+
+def test_bad_questions_get_clear_answers():
+    codes = random_codes("sparse", 5, 30, 3)
+    with pytest.raises(ValueError, match="top must be at least 1"):
+        HammingIndex(codes).search(codes, 0)
+    with pytest.raises(ValueError, match="cannot compare"):
+        HammingIndex(codes).search(random_codes("sparse", 5, 31, 3))
+    for radius in (-1, 1.0, "2", True):
+        with pytest.raises(ValueError, match=f"radius must be an integer of at least 0, got {radius!r}"):
+            HammingIndex(codes).range_search(codes, radius)
+
+
+def same_answers(a, b, queries):
+    answers = zip(
+        (*a.search(queries, 7), *a.range_search(queries, 8)),
+        (*b.search(queries, 7), *b.range_search(queries, 8)),
+        strict=True,
+    )
+    return a.codes == b.codes and len(a) == len(b) and all(np.array_equal(*pair) for pair in answers)
+
+
+def test_range_search_worked_by_hand():
+    database = SparseCodes(np.array([[2, 3], [0, 1], [0, 2], [1, 0]]), 4)  # from {0, 1}: 4, 0, 2, 0
+    queries = SparseCodes(np.array([[0, 1], [1, 3]]), 4)  # from {1, 3}: 2, 2, 4, 2
+    for radius, limits, distances, ids in (
+        (0, [0, 2, 2], [0, 0], [1, 3]),
+        (1, [0, 2, 2], [0, 0], [1, 3]),
+        (3, [0, 3, 6], [0, 0, 2, 2, 2, 2], [1, 3, 2, 0, 1, 3]),
+        (99, [0, 4, 8], [0, 0, 2, 4, 2, 2, 2, 4], [1, 3, 2, 0, 0, 1, 3, 2]),
+    ):
+        got = HammingIndex(database).range_search(queries, radius)
+        assert [a.tolist() for a in got] == [limits, distances, ids]
+        assert [a.dtype for a in got] == [np.int64, np.uint16, np.int64]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.sampled_from(["sparse", "dense"]), st.integers(1, 90), st.integers(0, 40), st.integers(0, 9), st.integers(0, 60)
+)
+def test_range_search_finds_all_within_the_radius_and_no_other(kind, m, n, q, radius):
+    database, queries = random_codes(kind, n, m, 1 + m // 4, 1), random_codes(kind, q, m, 1 + m // 4, 2)
+    found = [
+        sorted((int(d), i) for i, d in enumerate(row) if d <= radius) for row in queries.hamming(database).tolist()
+    ]
+    limits, distances, ids = HammingIndex(database).range_search(queries, np.int64(radius))
+    assert limits.tolist() == [sum(map(len, found[:i])) for i in range(q + 1)]
+    assert list(zip(distances.tolist(), ids.tolist(), strict=True)) == [pair for row in found for pair in row]
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_blocks_of_queries_do_not_change_what_is_in_the_range(kind, monkeypatch):
+    index, queries = HammingIndex(random_codes(kind, 300, 60, 6, 1)), random_codes(kind, 50, 60, 6, 2)
+    whole = index.range_search(queries, 10 if kind == "sparse" else 27)
+    assert 0 < len(whole[1]) < 50 * 300
+    monkeypatch.setattr(search, "_BLOCK", 1000)  # three queries at a time
+    for got, want in zip(index.range_search(queries, 10 if kind == "sparse" else 27), whole, strict=True):
+        assert np.array_equal(got, want)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.sampled_from(["sparse", "dense"]), st.integers(1, 70), st.lists(st.integers(0, 12), min_size=1, max_size=4))
+def test_an_index_that_grew_is_the_index_built_at_once(kind, m, sizes):
+    codes, queries = random_codes(kind, sum(sizes), m, 1 + m // 4, 1), random_codes(kind, 5, m, 1 + m // 4, 2)
+    ends = np.cumsum(sizes)
+    grown = HammingIndex(codes[: ends[0]])
+    for start, end in pairwise(ends):
+        assert grown.add(codes[start:end]) is None
+    assert same_answers(grown, HammingIndex(codes), queries)
+
+
+def test_codes_that_do_not_fit_are_not_added():
+    codes = random_codes("sparse", 9, 30, 3)
+    index = HammingIndex(codes)
+    for other in (random_codes("sparse", 5, 31, 3), random_codes("sparse", 5, 30, 4), random_codes("dense", 5, 30, 0)):
+        with pytest.raises(ValueError, match="cannot compare"):
+            index.add(other)
+    assert same_answers(index, HammingIndex(codes), codes)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_an_index_survives_the_disk(kind, tmp_path):
+    index = HammingIndex(random_codes(kind, 40, 30, 5))
+    index.save(tmp_path / "index.safetensors")
+    loaded = HammingIndex.load(tmp_path / "index.safetensors")
+    assert same_answers(loaded, index, random_codes(kind, 6, 30, 5, 1))
+    loaded.add(index.codes[:3])
+    assert len(loaded) == 43
+    file = tmp_path / "index.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="truncated"):
+        HammingIndex.load(file)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+@pytest.mark.parametrize("m", [64, 61, 7])
+def test_faiss_finds_the_same_distances(kind, m):
+    pytest.importorskip("faiss")
+    database, queries = random_codes(kind, 200, m, 1 + m // 8, 1), random_codes(kind, 20, m, 1 + m // 8, 2)
+    index = database.to_faiss()
+    assert index.ntotal == 200 and index.d == 8 * -(-m // 8)
+    distances, ids = index.search(queries.packed(), 15)
+    want, _ = HammingIndex(database).search(queries, 15)
+    assert np.array_equal(distances, want)
+    assert np.array_equal(np.take_along_axis(queries.hamming(database), ids, 1), want)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_faiss_finds_the_same_range(kind):
+    pytest.importorskip("faiss")
+    database, queries = random_codes(kind, 200, 32, 4, 1), random_codes(kind, 20, 32, 4, 2)
+    limits, distances, ids = HammingIndex(database).range_search(queries, 6)
+    their_limits, _, their_ids = database.to_faiss().range_search(queries.packed(), 7)  # below 7
+    assert np.array_equal(limits, their_limits)
+    for a, b in pairwise(limits):
+        assert set(ids[a:b]) == set(their_ids[a:b]) and (np.diff(distances[a:b].astype(int)) >= 0).all()

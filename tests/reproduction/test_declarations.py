@@ -1,0 +1,81 @@
+import pytest
+import torch
+
+from biohash_mini import LSH, METHODS, Hasher
+from biohash_mini.cli import build_parser
+from biohash_mini.reproduction import report, results
+from biohash_mini.reproduction.declarations import EXPERIMENTS
+from biohash_mini.reproduction.experiment import Row
+from biohash_mini.reproduction.plots import color, compare, row_colors
+from biohash_mini.reproduction.runner import run
+from biohash_mini.reproduction.settings import RIVALS, make_hasher
+from biohash_mini.widgets import ResultsExplorer
+from book import pages
+
+
+class Mine(LSH):
+    """Hyperplanes through the first coordinates."""
+
+    def _fit(self, X, rng):
+        self.weights_ = torch.eye(self.hash_length, X.shape[1])
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    monkeypatch.setitem(METHODS, "Mine", Mine)
+
+
+def test_a_registered_method_is_seen_everywhere(registered, tmp_path, capsys):
+    for name in ("mnist", "cifar10", "solhash", "shadows", "glove-cosine", "cifar10-vgg16"):
+        assert "Mine" in {trial.row.label for trial in EXPERIMENTS[name].trials()}
+    assert run("mnist", methods=["Mine"], hash_lengths=[4], seeds=[0], where=tmp_path) == 1
+    found = [c for c in report.cells(["mnist"], profile="mini", where=tmp_path) if c["method"] == "Mine"]
+    assert [c["seeds"] for c in found if c["hash_length"] == 4] == [1]
+    assert "Mine" in report.wide("mnist", where=tmp_path).index
+    assert row_colors("mnist", ["LSH", "Mine"])["Mine"] == color("Mine") != color("LSH")
+    compare(found)
+    (shown,) = ResultsExplorer(found).experiments
+    assert shown["methods"] == [{"name": "Mine", "color": color("Mine")}]
+    assert ".. autoclass:: Mine" in pages.methods_page()
+    assert build_parser().parse_args(["hash", "x.npy", "--method", "Mine", "--model", "m", "--codes", "c"])
+
+
+def test_rivals_stand_in_the_tables_that_have_them_and_in_no_other():
+    def tables(label):
+        return {e.name for e in EXPERIMENTS.values() if label in {row.label for row in e.all_rows()}}
+
+    assert tables("DH") == tables("UH-BNN") == {"mnist"} and not tables("DenseFly")
+    assert tables("SOLHash") == {"solhash", "training-time"}
+    assert tables("GreedyHash") == {"cifar10-vgg16", "shadows", "training-time", "training-time-cifar10-vgg16"}
+    assert tables("GreedyHash on pixels") == {"shadows"} and RIVALS <= set(METHODS)
+
+
+def test_long_cells_have_one_seed_and_others_all():
+    def seeds(name, label, k):
+        return [t.seed for t in EXPERIMENTS[name].trials() if (t.row.label, t.hash_length) == (label, k)]
+
+    assert seeds("cifar10", "BioHash", 64) == [0] and seeds("cifar10", "BioHash", 8) == [0, 1, 2]
+    assert seeds("mnist", "LSH", 2) == [0, 1, 2, 3, 4]
+    assert not seeds("mnist", "BioConvHash", 64) and not seeds("solhash", "BioConvHash", 2)
+
+
+def test_hashers_of_the_tables_have_the_papers_activity():
+    assert make_hasher("BioHash", 4, 1, "cifar10").n_units == 800
+    assert make_hasher("SH", 4, 1, "mnist").get_params()["seed"] == 1
+    assert EXPERIMENTS["sparsity-mnist"].row("a=2.5%").params["activity"] == 0.025
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_row_can_be_made_and_has_a_name_of_its_own(name):
+    rows = EXPERIMENTS[name].all_rows()
+    assert len({row.label for row in rows}) == len(rows)
+    for row in rows:
+        hasher = METHODS[row.method](2, **row.params)
+        assert isinstance(hasher, Hasher) and isinstance(row, Row)
+        hasher._check_params()
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_recorded_line_has_its_place_in_the_table(name):
+    cells = {(trial.row.label, trial.hash_length) for trial in EXPERIMENTS[name].trials()}
+    assert {(r["method"], r["hash_length"]) for r in results.read(name)} <= cells

@@ -1,0 +1,218 @@
+"""The site around the chapters: generated pages, launch buttons, workflows, the zip."""
+
+import json
+import re
+import sys
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from IPython.core.inputtransformer2 import TransformerManager
+
+from biohash_mini import METHODS
+from biohash_mini.reproduction import results
+from biohash_mini.reproduction.declarations import EXPERIMENTS
+from biohash_mini.reproduction.paper import TABLES
+from book import build, pages
+from tests.helpers import record
+
+WORKFLOWS = sorted((build.ROOT / ".github" / "workflows").glob("*.yml"))
+EVERY_WORKFLOW = pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+
+
+# ---------------------------------------------------------------- contents
+
+
+def test_the_table_of_contents_names_every_chapter_and_no_missing_file():
+    toc = yaml.safe_load((build.ROOT / "_toc.yml").read_text())
+    files = {toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])}
+    missing = [f for f in files if not list(build.ROOT.glob(f"{f}.*"))]
+    assert not missing
+    assert {f"notebooks/{path.stem}" for path in build.notebooks()} <= files
+
+
+def test_every_test_named_in_the_errata_exists_and_every_equation_has_one():
+    page = (build.ROOT / "book" / "errata.md").read_text("utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    missing = [n for n in named if f"\ndef {n[1]}(" not in (build.ROOT / n[0]).read_text("utf-8")]
+    rows = {int(row[0]): row[1] for row in re.findall(r"^\| \((\d+)\) \|(.*)$", page, re.MULTILINE)}
+    assert not missing
+    assert sorted(rows) == list(range(1, 19)) and all("::test_" in row for row in rows.values())
+
+
+def test_the_reference_names_modules_that_exist_and_every_method():
+    page = (build.ROOT / "book" / "api.md").read_text("utf-8")
+    modules = re.findall(r"\.\. automodule:: (\S+)", page)
+    assert modules
+    assert [name for name in modules if find_spec(name) is None] == []
+    assert "_generated/methods.md" in page
+    assert re.findall(r"autoclass:: (\w+)", pages.methods_page()) == [kind.__name__ for kind in METHODS.values()]
+
+
+# ---------------------------------------------------------------- the report
+
+
+def test_without_results_every_judged_cell_is_missing(tmp_path):
+    cells = pages.every_cell(tmp_path)
+    assert set(cells) == {*TABLES, *EXPERIMENTS}
+    assert {c["verdict"] for found in cells.values() for c in found} <= {"missing", "reported only", "too long"}
+    assert "**0** have been measured" in pages.summary_page(cells)
+    text = pages.tables_page(cells, where=tmp_path)
+    assert "Nothing is recorded yet" in text
+    assert "Provenance" not in text
+
+
+def test_a_recorded_cell_shows_its_value_bounds_and_provenance(tmp_path):
+    results.append("mnist", record(), tmp_path)
+    cells = pages.every_cell(tmp_path)
+    assert "**1** are reproduced" in pages.summary_page(cells)
+    text = pages.tables_page(cells, ["05_mnist"], tmp_path)
+    for part in (
+        "12.00 ✓",
+        "paper 12.45",
+        "<td>40.00</td>",
+        "abc&lt;def",
+        "2026-01-02",
+        "0" * 64,
+        "1 thread",
+        "2 minutes",
+    ):
+        assert part in text
+    assert "notebooks/05_mnist.ipynb" in text
+    assert "notebooks/06_cifar10.ipynb" not in text  # not among the chapters at hand
+
+
+def test_a_deviation_without_a_reason_is_listed_as_such(tmp_path):
+    results.append("mnist", record(value=1.0), tmp_path)
+    text = pages.tables_page(pages.every_cell(tmp_path), where=tmp_path)
+    assert "- mnist, LSH, k = 2: no reason yet." in text
+
+
+def test_the_recorded_results_make_a_page_with_every_table_and_balanced_markup():
+    cells = pages.every_cell()
+    text = pages.summary_page(cells) + pages.tables_page(cells, [path.stem for path in build.notebooks()])
+    assert all(f"(report-{name})=" in text and f'href="#report-{name}"' in text for name in cells)
+    for tag in ("table", "tr", "td", "th", "div", "details"):
+        assert len(re.findall(f"<{tag}[ >]", text)) == text.count(f"</{tag}>")
+
+
+def test_chapters_of_the_report_exist():
+    assert {exp.chapter for exp in EXPERIMENTS.values()} <= {path.stem for path in build.notebooks()}
+
+
+def test_rows_that_read_one_measurement_in_two_ways_cost_its_time_once(tmp_path):
+    both = [("BioHash top", 0.0), ("BioHash bottom", 30.0)]  # the second row waits for less, it was hashed already
+    for label, less in both:
+        results.append("smoothness", record(label, seconds=90.0 - less), tmp_path)
+    results.append("smoothness", record("LSH top", seconds=150.0), tmp_path)
+    assert "4 minutes in all" in pages.tables_page(pages.every_cell(tmp_path), where=tmp_path)
+
+
+# ---------------------------------------------------------------- the status
+
+
+def test_the_status_page_reads_what_papermill_wrote(tmp_path):
+    run = {"duration": 61.4, "end_time": "2026-01-02T03:04:05+00:00"}
+    host = {"machine": "x86_64", "threads": 2, "versions": {"torch": "2.13"}}
+    about = {"papermill": run, "biohash": host, "language_info": {"version": "3.11"}}
+    cell = {"cell_type": "code", "metadata": {"papermill": {"duration": 50.6}}}
+    (tmp_path / "01_a.ipynb").write_text(json.dumps({"metadata": about, "cells": [cell, {"cell_type": "markdown"}]}))
+    text = pages.status_page([tmp_path / "01_a.ipynb", tmp_path / "02_never.ipynb"])
+    assert "| [](../notebooks/01_a.ipynb) | 61 | 51 | 1 | 2026-01-02 03:04 |" in text
+    assert "| [](../notebooks/02_never.ipynb) | not executed |" in text
+    assert "Executed on x86_64, 2 threads, Python 3.11, torch 2.13." in text
+
+
+# ---------------------------------------------------------------- launch buttons, the zip
+
+
+def test_the_repository_has_one_place_and_a_build_on_github_its_own(monkeypatch):
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    ours = build.settings()
+    assert ours["repository"]["url"].startswith("https://github.com/")
+    assert {"colab_url", "binderhub_url"} <= set(ours["launch_buttons"])
+    monkeypatch.setenv("GITHUB_REPOSITORY", "someone/fork")
+    theirs = build.settings()
+    assert theirs["repository"]["url"] == "https://github.com/someone/fork"
+    assert theirs["html"]["baseurl"] == "https://someone.github.io/fork/"
+
+
+def test_launched_chapters_fetch_the_package_on_colab_only(monkeypatch, tmp_path):
+    if not (build.ROOT / ".git").exists():
+        pytest.skip("not a git checkout: which files are tracked is not known")
+    monkeypatch.setattr(build, "BUILD", tmp_path)
+    tree, repository = build.launch(), build.settings()["repository"]
+    assert not (tree / ".github").exists()
+    for chapter in (tree / "notebooks").glob("*.ipynb"):
+        first, *others = nbformat.read(chapter, as_version=4).cells
+        assert repository["url"] in first.source
+        assert f"--branch {repository['branch']}" in first.source
+        assert others == nbformat.read(build.ROOT / "notebooks" / chapter.name, as_version=4).cells
+    assert "google.colab" not in sys.modules
+    exec(TransformerManager().transform_cell(first.source), {})  # would fail on get_ipython if it did anything
+
+
+def test_the_zip_holds_the_site_in_one_folder(monkeypatch, tmp_path):
+    (tmp_path / "html" / "book").mkdir(parents=True)
+    (tmp_path / "html" / "index.html").write_text("first")
+    (tmp_path / "html" / "book" / "intro.html").write_text("intro")
+    monkeypatch.setattr(build, "BUILD", tmp_path)
+    monkeypatch.setattr(build, "ARCHIVE", tmp_path / "site.zip")
+    with zipfile.ZipFile(build.archive()) as bundle:
+        assert bundle.namelist() == ["site/book/intro.html", "site/index.html"]
+
+
+# ---------------------------------------------------------------- workflows and the environment
+
+
+def test_there_are_workflows():
+    assert {path.stem for path in WORKFLOWS} == {"book", "build", "links", "nightly"}
+
+
+@EVERY_WORKFLOW
+def test_a_workflow_is_sound_and_asks_for_little(path):
+    flow = yaml.safe_load(path.read_text())
+    assert flow[True]  # "on", which YAML 1.1 reads as a truth value
+    assert flow["permissions"] == {"contents": "read"}
+    allowed = {"deploy": {"pages": "write", "id-token": "write"}, "launch": {"contents": "write"}}
+    for name, job in flow["jobs"].items():
+        assert job.get("permissions") in (None, allowed.get(name))
+        assert ("uses" in job) != ("runs-on" in job)
+        assert "uses" in job or job["timeout-minutes"] <= 120
+        assert set(job.get("needs", "").split()) <= set(flow["jobs"])
+        for step in job.get("steps", []):
+            assert ("uses" in step) != ("run" in step)
+
+
+@EVERY_WORKFLOW
+def test_actions_are_pinned_and_called_workflows_exist(path):
+    for used in re.findall(r"uses: (\S+)", path.read_text()):
+        if used.startswith("./"):
+            assert (build.ROOT / used).exists()
+        else:
+            assert re.fullmatch(r"actions/[a-z-]+@(v\d+|[0-9a-f]{40})", used)
+
+
+@EVERY_WORKFLOW
+def test_make_targets_of_a_workflow_exist(path):
+    makefile = (build.ROOT / "Makefile").read_text()
+    for target in re.findall(r"run: make (\w+)", path.read_text()):
+        assert f"\n{target}:" in makefile
+
+
+def test_conda_and_binder_get_every_dependency_of_the_chapters():
+    env = yaml.safe_load((build.ROOT / "environment.yml").read_text())
+    (pip,) = (part["pip"] for part in env["dependencies"] if isinstance(part, dict))
+    assert pip[-1] == "-e .[book]"  # the package, and what it depends on
+    locked = re.findall(r"^\S+==\S+", (build.ROOT / "requirements.lock").read_text().lower(), re.MULTILINE)
+    assert set(pip[:-1]) <= set(locked)
+    assert {"anywidget", "ipywidgets", "sympy", "jupyterlab"} <= {line.split("==")[0] for line in pip}
+
+
+def test_pictures_of_the_site_are_there_and_small():
+    static = Path(build.ROOT, "book", "_static")
+    sizes = {name: (static / name).stat().st_size for name in ("logo.png", "favicon.png", "card.png")}
+    assert sum(sizes.values()) < 250_000
