@@ -13,30 +13,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Table:
-    """One printed table (or one half of table 4): a row per method, a column per hash length.
+    """One printed table (or one half of table 4): a row per method, a column per hash length."""
 
-    Parameters
-    ----------
-    name : str
-        Experiment that reproduces it, the key in :data:`TABLES`.
-    number : int in 1..13
-        Number in the paper.
-    title : str
-        Data, ground truth and features, in a few words.
-    metric : str
-        What the values measure, with the unit in brackets.
-    hash_lengths : tuple of int
-        Column heads (k).
-    rows : mapping of str to tuple of float or None
-        Values by method in the printed order; None where the paper prints a dash.
-    """
-
-    name: str
-    number: int
-    title: str
-    metric: str
-    hash_lengths: tuple[int, ...]
-    rows: Mapping[str, tuple[float | None, ...]]
+    name: str  #: experiment that reproduces it, the key in :data:`TABLES`
+    number: int  #: in the paper, 1 to 13
+    title: str  #: data, ground truth and features, in a few words
+    metric: str  #: what the values measure, with the unit in brackets
+    hash_lengths: tuple[int, ...]  #: column heads (k)
+    rows: Mapping[str, tuple[float | None, ...]]  #: values by method in the printed order; None where there is a dash
 
     def value(self, method: str, hash_length: int) -> float | None:
         """Return the printed number; None for a dash and for a method or hash length that the table does not have."""

@@ -92,20 +92,10 @@ def image_grid(
     shape: Sequence[int] | None = None,
     size: float = 0.75,
 ) -> Figure:
-    """Return a figure with the images in rows.
+    """Return a figure with images (n, d), (n, height, width) or (n, height, width, 3), ``columns`` in a row.
 
-    Parameters
-    ----------
-    images : array (n, d) or (n, height, width) or (n, height, width, 3)
-        The images.
-    titles : sequence of n, optional
-        A word over each image.
-    columns : int >= 1
-        Images in a row.
-    shape : tuple of int, optional
-        Shape of one image, channels first or last; by default the array's own, and for flat rows a square.
-    size : float
-        Inches an image takes.
+    ``titles`` are words over the images. ``shape`` is that of one image, channels first or last; by default it is the
+    array's own, and for flat rows a square. ``size`` is in inches.
     """
     rows = -(-len(images) // columns)
     figure, axes = plt.subplots(rows, columns, squeeze=False, figsize=(size * columns, (size + 0.2) * rows))
@@ -126,18 +116,9 @@ def retrieval_grid(
     shape: Sequence[int] | None = None,
     size: float = 0.75,
 ) -> Figure:
-    """Return a figure with a row per query: the query, then what was retrieved, nearest first.
+    """Return a figure with a row per query: queries (q, ...), then what was retrieved (q, top, ...), nearest first.
 
-    A green border marks a retrieved item of the query's class, a dashed red one any other.
-
-    Parameters
-    ----------
-    queries : array (q, ...)
-        Query images, as in :func:`image_grid`.
-    retrieved : array (q, top, ...)
-        Their retrieved images.
-    correct : array of bool, shape (q, top)
-        Whether the retrieved item is of the query's class.
+    A green border marks a retrieved item that is ``correct``, bool (q, top), a dashed red one any other.
     """
     q, top = np.shape(correct)
     ratios = [1, 0.3] + [1] * top
@@ -159,14 +140,8 @@ def retrieval_grid(
 def compare(cells: Sequence[dict], methods: Sequence[str] | None = None, ylabel: str = "mAP (%)") -> Figure:
     """Return a figure of reported cells: ours with its bounds over tie orders as whiskers, the paper's hollow.
 
-    Parameters
-    ----------
-    cells : sequence of dict
-        Cells of one experiment, as :func:`biohash_mini.reproduction.report.cells` yields them.
-    methods : sequence of str, optional
-        Rows to draw; by default all that were measured.
-    ylabel : str
-        What the values are.
+    ``cells`` are those of one experiment, as :func:`biohash_mini.reproduction.report.cells` yields them; ``methods``
+    the rows to draw, by default all that were measured.
     """
     methods = list(methods or dict.fromkeys(c["method"] for c in cells if c["ours"] is not None))
     lengths = sorted({c["hash_length"] for c in cells})
