@@ -141,7 +141,7 @@ class HammingIndex:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
-        """Return the index of a file written by :meth:`save` or :meth:`Codes.save`; ValueError if it is not intact."""
+        """Return the index of a file written by :meth:`save`, or of a file of codes; ValueError if it is not intact."""
         return cls(Codes.load(path))
 
     def distances(self, queries: Codes) -> Iterator[tuple[slice, np.ndarray]]:

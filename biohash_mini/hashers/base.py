@@ -12,6 +12,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
+from sklearn.utils.metadata_routing import UNUSED
 from torch import Tensor
 
 from ..codes import Codes, DenseCodes, SparseCodes, concatenate
@@ -54,6 +55,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     takes_images: ClassVar[bool] = False
     reads_minibatches: ClassVar[bool] = False  # whether training needs no more than a minibatch in memory
     layer_params: ClassVar[frozenset[str]] = frozenset()  # parameters that do not touch the features
+
+    __metadata_request__fit: ClassVar[dict] = {"callback": UNUSED}  # of fit itself, not for scikit-learn to route
 
     hash_length: int
     center: bool
@@ -117,7 +120,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     @property
     def n_units(self) -> int:
-        """Units of a code (m): those of ``weights_`` once fitted, before that those that the parameters ask for."""
+        """Units of a code (m), those of ``weights_`` once fitted, before that those that the parameters ask for."""
         return len(self.weights_) if self._is_fitted() else self._planned_units()
 
     def encode(self, X: object, hash_length: int | None = None) -> Codes:

@@ -20,9 +20,9 @@ class Row:
     label: str  #: its name in the table and in the results
     method: str  #: name in :data:`~biohash_mini.hashers.METHODS`
     params: Mapping[str, Any] = field(default_factory=dict)  #: of the hasher, beside hash length and seed
-    hash_lengths: tuple[int, ...] | None = None  #: columns that it has; None: all of the experiment
+    hash_lengths: tuple[int, ...] | None = None  #: columns that it has, by default all of the experiment
     once: tuple[int, ...] = ()  #: hash lengths at which one seed must do
-    fit_length: int | None = None  #: hash length of the one layer that serves every column; None: a layer for each
+    fit_length: int | None = None  #: hash length of the one layer that serves every column, if it does
     data: str | None = None  #: data set, if not the experiment's
     task: Callable | None = None  #: task, if not the experiment's
     inputs: Callable | None = None  #: (rows (n, d), database) -> array (n, d), before the method sees them
@@ -51,7 +51,7 @@ class Experiment:
     #: its rows; a callable is asked anew each time, so that methods registered later have their row
     rows: tuple[Row, ...] | Callable[[], tuple[Row, ...]]
     _: KW_ONLY
-    task: Callable  #: (data, profile, seed) -> Task: what is learned from, searched and asked
+    task: Callable  #: makes of (data, profile, seed) what is learned from, searched and asked
     metric: Callable  #: outcome -> ``value``, and for mean average precision ``best`` and ``worst`` over tie orders
     extras: tuple[Callable, ...] = ()  #: outcome -> further fields of a record
     hash_lengths: tuple[int, ...] = LENGTHS  #: columns
