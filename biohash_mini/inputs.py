@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-_BLOCK = 1 << 24  # values of a mapped file that are looked at together: 64 MB of float32
+_BLOCK = 1 << 23  # values of a mapped file that are looked at together: 32 MB of float32
 
 
 def require(ok: bool, message: str) -> None:

@@ -10,14 +10,17 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import hardshrink
 
-Reduction = Literal["max", "mean"]
+Reduction = Literal["max", "mean", "implicit"]
+FAINT = 1e-20  # a synapse this weak is none: it would fade to denormal numbers, which processors multiply slowly
 
 
 class Rows(Protocol):
     """Data that are read a minibatch at a time, such as a Tensor of shape (n, d)."""
 
     device: torch.device
+    shape: Any
 
     def __len__(self) -> int: ...
     def __getitem__(self, rows: Any, /) -> Tensor: ...
@@ -88,10 +91,17 @@ def step_(
 
     The maximum runs over all synapses. The paper does not print how a minibatch is reduced; this scaling, used by
     Krotov and Hopfield for the same rule, is the one that reproduces its tables and its "< 20 epochs". The other
-    reading is the mean: each unit's :math:`\Delta W_\mu` is divided by the number of samples that moved it.
+    reading is the mean: each unit's :math:`\Delta W_\mu` is divided by the number of samples that moved it. It diverges
+    where :math:`\epsilon\bar s > 2`; the implicit step, which is the mean step solved for its end point, never does:
+
+    .. math:: W_\mu \leftarrow \frac{W_\mu + \epsilon\,\bar x_\mu}{1 + \epsilon\,[\bar s_\mu]_+}
+
+    with means of samples and overlaps over the samples that moved the unit.
 
     Notes
     -----
+    Synapses on inputs that never vary only shrink. What falls below ``FAINT`` is set to zero.
+
     At most b winners (and b anti-Hebbian units) move. Row i of ``same`` marks the samples that share sample i's
     unit, so one small product sums each unit's samples, and a unit that appears twice is written twice with the same
     value: fixed shapes, no sort, no synchronisation with the device.
@@ -106,17 +116,21 @@ def step_(
     else:
         moved = winner
         same = (moved[:, None] == winner).to(W.dtype)  # (b, b)
-    rows = W[moved]
-    update = torch.addcmul(same @ X, (same @ s)[:, None], rows, value=-1)
-    if reduction == "max":
-        scale = update.abs().max().clamp_min(torch.finfo(W.dtype).tiny)
+    rows, x, s = W[moved], same @ X, (same @ s)[:, None]
+    if reduction != "max":
+        count = same.count_nonzero(1)[:, None]  # samples that moved each unit
+        x, s = x.div_(count), s / count
+    if reduction == "implicit":
+        rows.add_(x, alpha=lr).div_(1 + lr * s.clamp_min(0))
     else:
-        scale = same.count_nonzero(1)[:, None]  # samples that moved each unit
-    W.index_copy_(0, moved, rows.add_(update.div_(scale), alpha=lr))
+        update = x.addcmul_(s, rows, value=-1)
+        scale = update.abs().max().clamp_min(torch.finfo(W.dtype).tiny) if reduction == "max" else 1.0
+        rows.add_(update.div_(scale), alpha=lr)
+    W.index_copy_(0, moved, hardshrink(rows, FAINT))
 
 
-def annealed(learning_rate: float, epoch: int, max_epochs: int) -> float:
-    r"""Return the learning rate of an epoch counted from 0: :math:`\epsilon_t=\epsilon_0\,(1-t/T_{\max})`."""
+def annealed(learning_rate: float, epoch: float, max_epochs: int) -> float:
+    r"""Return the learning rate after t epochs: :math:`\epsilon_t=\epsilon_0\,(1-t/T_{\max})`."""
     return learning_rate * (1 - epoch / max_epochs)
 
 
@@ -140,12 +154,14 @@ def train(
     max_epochs: int = 100,
     batch_size: int = 100,
     norm_tol: float = 1.06,
+    smooth: bool = False,
     rng: torch.Generator,
     progress: Callable[[Epoch], bool | None] = lambda epoch: None,
 ) -> list[Epoch]:
     """Train W (m, d) in place on the rows of X and return the history of its epochs.
 
     Stops after the first epoch whose mean row norm is below ``norm_tol`` (the paper: 1.06), or after ``max_epochs``.
+    The learning rate falls from epoch to epoch, or with ``smooth`` from minibatch to minibatch, to end at zero.
     The rows are shuffled by ``rng`` before each epoch; ``progress`` is called after each; True ends it.
     """
 
@@ -160,6 +176,7 @@ def train(
         max_epochs=max_epochs,
         batch_size=batch_size,
         norm_tol=norm_tol,
+        smooth=smooth,
         rng=rng,
         progress=progress,
     )
@@ -174,6 +191,7 @@ def anneal(
     max_epochs: int,
     batch_size: int,
     norm_tol: float,
+    smooth: bool = False,
     rng: torch.Generator,
     progress: Callable[[Epoch], bool | None] = lambda epoch: None,
 ) -> list[Epoch]:
@@ -184,10 +202,10 @@ def anneal(
     """
     history: list[Epoch] = []
     for t in range(max_epochs):
-        lr = annealed(learning_rate, t, max_epochs)
-        for rows in torch.randperm(n, generator=rng).split(batch_size):
-            step(rows, lr)
-        history.append(Epoch(t + 1, lr, mean_norm()))
+        batches = torch.randperm(n, generator=rng).split(batch_size)
+        for i, rows in enumerate(batches):
+            step(rows, annealed(learning_rate, t + smooth * i / len(batches), max_epochs))
+        history.append(Epoch(t + 1, annealed(learning_rate, t, max_epochs), mean_norm()))
         stop = progress(history[-1])
         if not math.isfinite(history[-1].mean_norm):
             raise ValueError(f"training diverges: lower the learning_rate, {learning_rate}")

@@ -4,7 +4,6 @@ A file of random vectors, 300 float32 each, is written to a temporary folder; th
 encodes it, in a process of its own, whose largest resident size is printed.
 """
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
+_CHILD = """
+import sys
+from biohash_mini.cli import main
+from biohash_mini.reproduction.results import peak_memory
+main(sys.argv[1:])
+print(peak_memory())
+"""
 DIMENSIONS, BLOCK = 300, 1 << 18  # of a vector; rows written at a time
 
 
@@ -32,12 +38,11 @@ def main(gigabytes: float = 6.0) -> None:
         path = Path(folder) / "vectors.npy"
         n = write_vectors(path, gigabytes)
         files = ["--model", f"{folder}/model.safetensors", "--codes", f"{folder}/codes.safetensors"]
-        options = ["--hash-length", "8", "--max-epochs", "1"]
+        words = ["hash", str(path), "--hash-length", "8", "--max-epochs", "1", *files]
         start = time.perf_counter()
-        command = [sys.executable, "-m", "biohash_mini.cli", "hash", str(path), *options, *files]
-        subprocess.run(command, check=True)
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-        print(f"{n:,} vectors, {path.stat().st_size / 1e9:.1f} GB: {time.perf_counter() - start:.0f} s, {peak:.0f} MB")
+        output = subprocess.run([sys.executable, "-c", _CHILD, *words], check=True, capture_output=True, text=True)
+        peak = int(output.stdout.split()[-1])
+        print(f"{n:,} vectors, {path.stat().st_size / 1e9:.1f} GB: {time.perf_counter() - start:.0f} s, {peak} MB")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
 """Hashes whose synapses learn by local competition: BioHash, and NaiveBioHash without the expansion."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..inputs import as_matrix, require, torch_device
-from ..plasticity import Epoch, Reduction, overlaps, row_norms, step_, train
+from ..plasticity import Epoch, Reduction, Rows, overlaps, row_norms, step_, train
 from .base import Hasher
+
+Start = Literal["normal", "rows"]
+_SAMPLE = 1000  # rows that the scale of the data is taken from
 
 
 class BioHash(Hasher):
@@ -26,19 +29,27 @@ class BioHash(Hasher):
         Strength of the anti-Hebbian update.
     anti_rank : int >= 2
         Rank of the unit that receives it, counted from 1; used only with ``delta``.
-    reduction : {"max", "mean"}
-        What the update of a minibatch is divided by: its largest entry, or for each unit the samples that moved it.
+    reduction : {"max", "mean", "implicit"}
+        How a minibatch moves the units, see :func:`~biohash_mini.plasticity.step_`.
     learning_rate : float > 0
         First learning rate; it falls linearly to zero over ``max_epochs``.
+    relative_rate : bool
+        Whether the rate is divided by the mean norm of the centred rows, so that it suits data of any scale.
+    smooth : bool
+        Whether the rate falls from minibatch to minibatch, rather than from epoch to epoch.
     max_epochs : int >= 1
         Epochs of that schedule.
     batch_size : int >= 1
         Rows of a minibatch.
     norm_tol : float
         Training ends after the first epoch whose mean row norm is below it; 0 runs the whole schedule.
+    start : {"normal", "rows"}
+        Where synapses start: at random, or on random rows of the data.
+    init_norm : float > 0
+        Norm of the synapses that start on rows.
     init_std : float > 0
-        Standard deviation of the initial synapses. Large norms are no accident: a unit that has never won keeps
-        its large norm and so wins soon. From small norms many units never win at all.
+        Standard deviation of the synapses that start at random. Large norms are no accident: a unit that has never won
+        keeps its large norm and so wins soon. From small norms many units never win at all.
 
     Attributes
     ----------
@@ -65,9 +76,13 @@ class BioHash(Hasher):
         anti_rank: int = 2,
         reduction: Reduction = "max",
         learning_rate: float = 2e-2,
+        relative_rate: bool = False,
+        smooth: bool = False,
         max_epochs: int = 100,
         batch_size: int = 100,
         norm_tol: float = 1.06,
+        start: Start = "normal",
+        init_norm: float = 3.0,
         init_std: float = 1.0,
         center: bool = True,
         seed: int = 0,
@@ -81,9 +96,13 @@ class BioHash(Hasher):
         self.anti_rank = anti_rank
         self.reduction = reduction
         self.learning_rate = learning_rate
+        self.relative_rate = relative_rate
+        self.smooth = smooth
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.norm_tol = norm_tol
+        self.start = start
+        self.init_norm = init_norm
         self.init_std = init_std
         self.center = center
         self.seed = seed
@@ -102,18 +121,20 @@ class BioHash(Hasher):
         self._check_params()
         X, device = as_matrix(X), torch_device(self.device)
         X = X.to(device)
-        if not hasattr(self, "n_features_in_"):
-            weights = self._initial_weights(X, torch.Generator().manual_seed(self.seed))
-            seen, mean = 0, torch.zeros(X.shape[1], device=device)
+        if not self._is_fitted():
+            weights, seen, mean = None, 0, torch.zeros(X.shape[1], device=device)
         elif X.shape[1] == self.n_features_in_:
             weights, seen, mean = self.weights_, self.n_samples_seen_, self.mean_
         else:
             raise ValueError(f"X has {X.shape[1]} features, but the stream began with {self.n_features_in_}")
         self.n_samples_seen_ = seen + len(X)
         self.mean_ = mean + (X.mean(0) - mean) * (len(X) / self.n_samples_seen_) if self.center else mean
+        X = X - self.mean_
+        if weights is None:
+            weights = self._initial_weights(X, torch.Generator().manual_seed(self.seed))
         self.weights_, self.n_features_in_ = weights, X.shape[1]
-        for rows in (X - self.mean_).split(self.batch_size):
-            step_(self.weights_, rows, self.learning_rate, **self._rule())
+        for rows in X.split(self.batch_size):
+            step_(self.weights_, rows, self._rate(X), **self._rule())
         self.mean_norms_ = [row_norms(self.weights_, self.p).mean().item()]
         return self
 
@@ -126,22 +147,27 @@ class BioHash(Hasher):
                 bar.update()
                 return self._told_to_stop(epoch.number, epoch.mean_norm)
 
-            schedule: dict[str, Any] = {
-                "learning_rate": self.learning_rate,
-                "max_epochs": self.max_epochs,
-                "norm_tol": self.norm_tol,
-            }
-            history = train(
-                X, weights, **self._rule(), **schedule, batch_size=self.batch_size, rng=rng, progress=progress
-            )
+            schedule: dict[str, Any] = {"max_epochs": self.max_epochs, "norm_tol": self.norm_tol, "smooth": self.smooth}
+            schedule |= {"learning_rate": self._rate(X), "batch_size": self.batch_size, "progress": progress}
+            history = train(X, weights, **self._rule(), **schedule, rng=rng)
         self.weights_, self.n_samples_seen_ = weights, len(X)
         self.mean_norms_ = [epoch.mean_norm for epoch in history]
 
     def _rule(self) -> dict[str, Any]:
         return {"p": self.p, "anti_rank": self.anti_rank, "delta": self.delta, "reduction": self.reduction}
 
-    def _initial_weights(self, X: Tensor, rng: torch.Generator) -> Tensor:
-        return (self.init_std * torch.randn(self._planned_units(), X.shape[1], generator=rng)).to(X.device)
+    def _initial_weights(self, X: Rows, rng: torch.Generator) -> Tensor:
+        m = self._planned_units()
+        if self.start == "normal":
+            return (self.init_std * torch.randn(m, X.shape[1], generator=rng)).to(X.device)
+        chosen = torch.cat([torch.randperm(len(X), generator=rng) for _ in range(-(-m // len(X)))])[:m]
+        W = X[chosen.to(X.device)].clone()
+        return W.mul_((self.init_norm / row_norms(W, self.p).clamp_min(torch.finfo(W.dtype).tiny))[:, None])
+
+    def _rate(self, X: Rows) -> float:
+        """Return the first learning rate for centred rows."""
+        scale = row_norms(X[:_SAMPLE]).mean().item() if self.relative_rate else 1.0
+        return self.learning_rate / (scale or 1.0)
 
     def _activations(self, X: Tensor) -> Tensor:
         return overlaps(X, self.weights_, self.p)
@@ -171,9 +197,13 @@ class NaiveBioHash(BioHash):
         anti_rank: int = 2,
         reduction: Reduction = "max",
         learning_rate: float = 2e-2,
+        relative_rate: bool = False,
+        smooth: bool = False,
         max_epochs: int = 100,
         batch_size: int = 100,
         norm_tol: float = 1.06,
+        start: Start = "normal",
+        init_norm: float = 3.0,
         init_std: float = 1.0,
         center: bool = True,
         seed: int = 0,
@@ -188,9 +218,13 @@ class NaiveBioHash(BioHash):
             anti_rank=anti_rank,
             reduction=reduction,
             learning_rate=learning_rate,
+            relative_rate=relative_rate,
+            smooth=smooth,
             max_epochs=max_epochs,
             batch_size=batch_size,
             norm_tol=norm_tol,
+            start=start,
+            init_norm=init_norm,
             init_std=init_std,
             center=center,
             seed=seed,

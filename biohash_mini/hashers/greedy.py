@@ -5,10 +5,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import hardshrink, normalize
 from tqdm.auto import tqdm
 
 from ..inputs import require
+from ..plasticity import FAINT
 from .base import Hasher
 
 
@@ -133,6 +134,7 @@ class GreedyHash(Hasher):
             order = torch.randperm(len(X), generator=rng).to(X.device)
             batches = [rows for rows in order.split(self.batch_size) if len(rows) > 1]  # a row alone has no pair
             losses.append(sum(self._step(optimizer, U[rows]) for rows in batches) / max(1, len(batches)))
+            W.data = hardshrink(W.data, FAINT)  # weights on inputs that never vary only decay
             require(
                 math.isfinite(losses[-1]),
                 f"training diverges: lower the learning_rate, {self.learning_rate}, or the penalty, {self.penalty}",

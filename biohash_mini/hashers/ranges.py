@@ -14,9 +14,10 @@ _WEIGHTS = "penalty weight_decay spread orthogonality quantisation independence 
 RANGES: dict[str, Range] = {
     **dict.fromkeys(["activity", "fan_in"], _SHARE),
     **dict.fromkeys([*_COUNTS.split(), "filter_epochs"], _COUNT),
-    **dict.fromkeys(["learning_rate", "filter_learning_rate", "expansion"], _POSITIVE),
+    **dict.fromkeys(["learning_rate", "filter_learning_rate", "expansion", "init_std", "init_norm"], _POSITIVE),
     **dict.fromkeys(_WEIGHTS.split(), _WEIGHT),
     "momentum": (lambda v: 0 <= v < 1, "must lie in [0, 1)"),
     "percentile": (lambda v: 0 <= v < 50, "must lie in [0, 50)"),
-    "reduction": (lambda v: v in ("max", "mean"), "must be max or mean"),
+    "reduction": (lambda v: v in ("max", "mean", "implicit"), "must be max, mean or implicit"),
+    "start": (lambda v: v in ("normal", "rows"), "must be normal or rows"),
 }

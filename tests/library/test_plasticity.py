@@ -1,7 +1,17 @@
 import pytest
 import torch
 
-from biohash_mini.plasticity import annealed, energy, overlaps, plasticity_update, rank_gain, row_norms, step_, train
+from biohash_mini.plasticity import (
+    anneal,
+    annealed,
+    energy,
+    overlaps,
+    plasticity_update,
+    rank_gain,
+    row_norms,
+    step_,
+    train,
+)
 
 
 def rng(seed=0):
@@ -130,3 +140,48 @@ def test_training_recovers_well_separated_directions():
     assert (centres @ (W / row_norms(W)[:, None]).T).max(1).values.min() < 0.7
     train(X, W, norm_tol=0, max_epochs=60, rng=rng(2))
     assert (centres @ W.T).max(1).values.min() > 0.95
+
+
+@pytest.mark.parametrize(("r", "delta"), [(2, 0.0), (3, 0.4)])
+def test_the_implicit_step_ends_where_the_mean_step_would_go_from(r, delta):
+    X, W = torch.randn(40, 8, generator=rng()), torch.randn(6, 8, generator=rng(1))
+    S, before = overlaps(X, W), W.clone()
+    g = rank_gain(S, r, delta)
+    count = g.count_nonzero(0).clamp(min=1)[:, None]
+    step_(W, X, 0.3, anti_rank=r, delta=delta, reduction="implicit")
+    x, s = g.T @ X / count, ((g * S).sum(0)[:, None] / count).clamp(min=0)
+    torch.testing.assert_close(W, before + 0.3 * (x - s * W), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_an_implicit_step_diverges_at_no_scale(scale):
+    X, W = scale * torch.randn(500, 8, generator=rng()), torch.randn(12, 8, generator=rng(1))
+    for rows in X.split(20):
+        step_(W, rows, 10.0, reduction="implicit")
+    assert W.isfinite().all() and row_norms(W).max() < 50
+
+
+@pytest.mark.parametrize("reduction", ["max", "mean", "implicit"])
+def test_synapses_on_inputs_that_never_vary_vanish_and_do_not_fade(reduction):
+    X, W = torch.randn(400, 8, generator=rng()), torch.randn(4, 8, generator=rng(1))
+    X[:, 5:] = 0
+    train(X, W, reduction=reduction, learning_rate=0.2, max_epochs=60, batch_size=20, norm_tol=0.0, rng=rng())
+    faint = W.abs() < 1e-30
+    assert not W[faint].any() and row_norms(W[:, :5]).min() > 0.5
+    assert reduction == "max" or faint[:, 5:].all()  # the max step shrinks by little
+
+
+def test_a_smooth_rate_falls_within_an_epoch():
+    rates = []
+    anneal(
+        lambda rows, lr: rates.append(lr),
+        lambda: 2.0,
+        30,
+        learning_rate=1.0,
+        max_epochs=2,
+        batch_size=10,
+        norm_tol=0.0,
+        smooth=True,
+        rng=rng(),
+    )
+    assert rates == pytest.approx([1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])

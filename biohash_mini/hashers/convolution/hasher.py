@@ -59,7 +59,7 @@ class BioConvHash(Hasher):
         Passes over them, while the learning rate falls linearly to zero.
     filter_learning_rate, learning_rate : float > 0
         First learning rates of filters and layer.
-    reduction : {"mean", "max"}
+    reduction : {"mean", "max", "implicit"}
         How the layer scales the step of a minibatch, as in :func:`~biohash_mini.plasticity.step_`; with "max" its
         learning rate is taken as it is.
     max_epochs, batch_size, norm_tol : int, int, float
@@ -199,7 +199,7 @@ class BioConvHash(Hasher):
         stored = ByteFeatures(features, self.scale_, None if self.center else torch.zeros_like(self.scale_))
         rng = torch.Generator().manual_seed(self.seed)
         weights = torch.randn(self._planned_units(), len(self.scale_), generator=rng).to(features.device)
-        unit = _mean_norm(stored) if self.reduction == "mean" else 1.0
+        unit = 1.0 if self.reduction == "max" else _mean_norm(stored)
         schedule: dict[str, Any] = {
             "learning_rate": self.learning_rate / unit,
             "max_epochs": self.max_epochs,
@@ -208,8 +208,8 @@ class BioConvHash(Hasher):
             "rng": rng,
             "progress": self._progress,
         }
-        if features.device.type == "cpu" and self.reduction == "mean":
-            synapses = LazySynapses(weights, stored)
+        if features.device.type == "cpu" and self.reduction != "max":
+            synapses = LazySynapses(weights, stored, self.reduction == "implicit")
             del weights
             history = anneal(synapses.step_, synapses.mean_norm, len(stored), **schedule)
             weights = synapses.weights()

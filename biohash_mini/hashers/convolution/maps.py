@@ -103,7 +103,7 @@ class ByteFeatures:
     """
 
     def __init__(self, levels: Tensor, scale: Tensor, mean: Tensor | None = None) -> None:
-        self.levels, self.scale, self.device = levels, scale, levels.device
+        self.levels, self.scale, self.device, self.shape = levels, scale, levels.device, levels.shape
         if mean is None:
             total = sum(part.sum(0, dtype=torch.int64) for part in levels.split(1024))
             mean = total.to(scale.dtype) / len(levels) * scale

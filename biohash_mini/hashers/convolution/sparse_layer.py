@@ -16,7 +16,7 @@ import torch
 from numba import get_num_threads, njit, prange
 from torch import Tensor
 
-from ...plasticity import row_norms
+from ...plasticity import FAINT, row_norms
 from .maps import ByteFeatures
 
 _CACHED = 1 << 18  # synapses worked on at a time: 1 MB of float32, about a second-level cache
@@ -24,7 +24,7 @@ _FAINT = 1e-6  # an alpha below this is multiplied out
 
 
 class LazySynapses:
-    """Synapses of a layer on stored features, for training on a CPU with the mean step of the rule.
+    """Synapses of a layer on stored features, for training on a CPU with the mean or the implicit step of the rule.
 
     Parameters
     ----------
@@ -32,9 +32,12 @@ class LazySynapses:
         First synapses; they are copied.
     features : ByteFeatures
         What the layer learns from.
+    implicit : bool
+        Whether steps are implicit.
     """
 
-    def __init__(self, W: Tensor, features: ByteFeatures) -> None:
+    def __init__(self, W: Tensor, features: ByteFeatures, implicit: bool = False) -> None:
+        self.implicit = implicit
         self.features, self.V = features, W.T.contiguous()  # (d, m): the units of a feature are neighbours
         self.alpha, self.beta = np.ones(len(W)), np.zeros(len(W))
         self.along_mean = (features.mean @ self.V).double().numpy()  # <W, mean>
@@ -44,7 +47,8 @@ class LazySynapses:
 
         .. math:: W_\mu \leftarrow (1 - \epsilon \bar s_\mu)\,W_\mu + \epsilon\,(\bar f_\mu - \bar f)
 
-        with means over the :math:`n_\mu` samples that unit :math:`\mu` wins, each by an overlap s.
+        with means over the :math:`n_\mu` samples that unit :math:`\mu` wins, each by an overlap s. The implicit step
+        divides by :math:`1 + \epsilon [\bar s_\mu]_+` instead, the new part too.
         """
         mean, beta = self.features.mean, self.beta
         block = max(1, _CACHED // len(beta))
@@ -57,13 +61,16 @@ class LazySynapses:
         won = np.bincount(winner, minlength=len(beta))
         moved = won.nonzero()[0]
         n = won[moved]
-        shrink = 1 - lr * np.bincount(winner, s)[moved] / n
+        mean_s = np.bincount(winner, s)[moved] / n
+        shrink = 1 / (1 + lr * np.maximum(mean_s, 0)) if self.implicit else 1 - lr * mean_s
+        gain = np.zeros(len(beta))  # of the features of a unit
+        gain[moved] = lr * shrink if self.implicit else lr
         self.alpha[moved] *= shrink
-        beta[moved] = shrink * beta[moved] - lr
+        beta[moved] = shrink * beta[moved] - gain[moved]
         rise = np.bincount(winner, of_mean)[moved] / n - float(mean.double() @ mean.double())
-        self.along_mean[moved] = shrink * self.along_mean[moved] + lr * rise
+        self.along_mean[moved] = shrink * self.along_mean[moved] + gain[moved] * rise
         _multiply_out(self.V.numpy(), self.alpha, beta, mean.numpy(), moved[abs(self.alpha[moved]) < _FAINT])
-        _add(*active, self.V.numpy(), winner, (lr / won[winner] / self.alpha[winner]).astype(np.float32))
+        _add(*active, self.V.numpy(), winner, (gain / won.clip(1) / self.alpha)[winner].astype(np.float32))
 
     def weights(self) -> Tensor:
         """Return W, shape (m, d), and hold it as V from now on."""
@@ -142,5 +149,6 @@ def _multiply_out(V, alpha, beta, mean, units):
     """Make some units' alpha one and their beta zero."""
     for u in units:
         for j in range(len(V)):
-            V[j, u] = alpha[u] * V[j, u] + beta[u] * mean[j]
+            v = alpha[u] * V[j, u] + beta[u] * mean[j]
+            V[j, u] = v if abs(v) > FAINT else 0.0
         alpha[u], beta[u] = 1, 0

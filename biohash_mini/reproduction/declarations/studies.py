@@ -1,13 +1,41 @@
-"""Training time, the choices that the paper leaves open, and codes in the plane."""
+"""Training time, the choices that the paper leaves open, codes in the plane, and how the learner starts and moves."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from .. import protocols, scores
 from ..choices import CHOICES, NEAREST
-from ..experiment import Experiment
-from .rows import CLASSES, TO_32, declared
+from ..experiment import Experiment, Row
+from .rows import AT_1000, CLASSES, TO_32, declared
+
+_SCHEDULE: dict[str, Any] = {"relative_rate": True, "smooth": True, "norm_tol": 0.0}
+_ROWS: dict[str, Any] = {"reduction": "implicit", "start": "rows", "learning_rate": 0.5, "max_epochs": 4, **_SCHEDULE}
+_RANDOM: dict[str, Any] = {**_ROWS, "start": "normal"}
+_LEARNERS: dict[str, dict[str, Any]] = {  # where BioHash starts, and how it moves
+    "as in the tables": {},
+    "N(0, 1), mean step 0.15": {**_RANDOM, "reduction": "mean", "learning_rate": 0.15},
+    **{f"N(0, 1), implicit step {rate:g}": {**_RANDOM, "learning_rate": rate} for rate in (0.15, 0.5, 1.0)},
+    "rows at 3, mean step 0.15": {**_ROWS, "reduction": "mean", "learning_rate": 0.15},
+    **{f"rows at 3, implicit step {rate:g}": {**_ROWS, "learning_rate": rate} for rate in (0.15, 0.5, 1.0, 2.0)},
+    **{f"rows at {norm}, implicit step 0.5": {**_ROWS, "init_norm": norm} for norm in (1, 10)},
+    **{f"rows at 3, implicit step 0.5, {n} passes": {**_ROWS, "max_epochs": n} for n in (2, 10)},
+    **{f"rows at 3, implicit step 0.5, minibatches of {n}": {**_ROWS, "batch_size": n} for n in (20, 500)},
+}
+
+
+def _learners(data: str, once: tuple[int, ...] = ()) -> tuple[Row, ...]:
+    """Return a row for each way to learn, with one seed at some of the lengths; there the step of the tables crawls."""
+    crawling = {"as in the tables": (2,)} if once else {}
+    return tuple(
+        declared(label, data, "BioHash", params, once=once, hash_lengths=crawling.get(label))
+        for label, params in _LEARNERS.items()
+    )
+
+
+_VALIDATION = "How BioHash starts and moves: validation split of"
 
 EXPERIMENTS = (
     *(
@@ -63,5 +91,35 @@ EXPERIMENTS = (
         "mnist",
         (declared("BioHash", "mnist", fit_length=8),),  # one layer of 8 / 5% = 160 units
         **CLASSES | {"metric": scores.purity},
+    ),
+    Experiment(
+        "learner-mnist",
+        f"{_VALIDATION} MNIST, mAP@All",
+        "15_open_choices",
+        "mnist",
+        _learners("mnist"),
+        hash_lengths=(2, 8, 32),
+        **CLASSES | {"task": protocols.validation_task},
+    ),
+    Experiment(
+        "learner-cifar10",
+        f"{_VALIDATION} CIFAR-10, mAP@1000",
+        "15_open_choices",
+        "cifar10",
+        _learners("cifar10", once=(16, 64)),
+        hash_lengths=(2, 16, 64),
+        **AT_1000 | {"task": protocols.validation_task},
+    ),
+    Experiment(
+        "learner-glove",
+        "How BioHash starts and moves, scored as in the tables of GloVe on a part of the words it may learn from",
+        "15_open_choices",
+        "glove",
+        _learners("glove"),
+        task=protocols.word_validation_task,
+        metric=partial(scores.word_map, metric="euclidean"),
+        extras=(scores.cosine,),
+        hash_lengths=(2, 8, 32),
+        seeds=1,
     ),
 )

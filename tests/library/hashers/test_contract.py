@@ -200,3 +200,13 @@ def test_rows_of_zeros_have_a_code_and_the_same_one(name, X):
     assert codes[0] == codes[1] == codes[2]
     if not METHODS[name].takes_images:  # blank images have no patch to learn from
         make(name).fit(np.zeros_like(X)).encode(X)  # constant data teach nothing, but break nothing
+
+
+@every_method
+def test_no_weight_is_a_denormal_number_after_long_training_on_inputs_that_never_vary(name, X):
+    X = np.where(np.arange(20) < 12, X, 0).astype(np.float32)
+    hasher = make(name)
+    for passes in {"max_epochs", "filter_epochs"} & set(hasher.get_params()):
+        hasher.set_params(**{passes: 300})
+    learned = [v for v in vars(hasher.fit(X)).values() if isinstance(v, torch.Tensor) and v.is_floating_point()]
+    assert learned and not any(((v != 0) & (v.abs() < torch.finfo(v.dtype).tiny)).any() for v in learned)

@@ -141,7 +141,7 @@ def test_each_kernel_size_may_have_its_own_delta(digits):
         ({"kernel_sizes": (3, 25)}, "too small for kernels of 25 pooled by 7"),
         ({"kernel_sizes": ()}, "at least one size"),
         ({"stride": 0}, "stride must be at least 1"),
-        ({"reduction": "sum"}, "reduction must be max or mean, got 'sum'"),
+        ({"reduction": "sum"}, "reduction must be max, mean or implicit, got 'sum'"),
     ],
 )
 def test_parameters_that_cannot_work_are_refused(digits, given, message):

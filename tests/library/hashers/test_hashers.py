@@ -115,3 +115,25 @@ def test_learning_beats_chance_and_random_projections_by_far_on_real_digits():
     assert score(BioHash(8)) > 0.45
     assert score(LSH(8)) < 0.25
     assert 0.18 < score(FlyHash(8)) < 0.3
+
+
+CONVERGING = {"reduction": "implicit", "relative_rate": True, "smooth": True, "start": "rows", "norm_tol": 0.0}
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_a_start_on_rows_with_a_relative_rate_serves_any_scale_and_leaves_no_unit_unused(scale):
+    X = load("mnist").vectors(np.arange(3000))
+    hasher = BioHash(8, learning_rate=0.5, max_epochs=2, **CONVERGING).fit(scale * X)
+    codes = hasher.encode(scale * X)
+    assert hasher.mean_norms_[-1] < 1.15
+    assert len(np.unique(codes.active)) == hasher.n_units
+    assert codes == BioHash(8, learning_rate=0.5, max_epochs=2, **CONVERGING).fit(scale * X).encode(scale * X)
+
+
+def test_units_start_on_rows_of_the_data_and_more_than_once_where_there_are_few(X):
+    hasher = BioHash(40, activity=0.1, start="rows", init_norm=5.0)
+    rows = torch.from_numpy(X - X.mean(0))
+    W = hasher._initial_weights(rows, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(W.norm(dim=1), torch.full((400,), 5.0))
+    cosine = (W / 5) @ (rows / rows.norm(dim=1, keepdim=True)).T
+    assert (cosine.max(1).values > 0.999).all() and len(cosine.argmax(1).unique()) == 300

@@ -13,14 +13,15 @@ def bytes_with_gaps(n, d, seed=0):
     return levels.to(torch.uint8), 0.01 * (0.5 + torch.rand(d, generator=rng))
 
 
+@pytest.mark.parametrize("reduction", ["mean", "implicit"])
 @pytest.mark.parametrize("rate", [0.02, 0.5, 3.0])  # the last turns units round
-def test_steps_are_those_of_the_rule(rate):
+def test_steps_are_those_of_the_rule(rate, reduction):
     levels, scale = bytes_with_gaps(60, 300)
     features = ByteFeatures(levels, scale)
     W = torch.randn(7, 300, generator=torch.Generator().manual_seed(1))
-    lazy = LazySynapses(W, features)
+    lazy = LazySynapses(W, features, reduction == "implicit")
     for rows in torch.arange(60).split(20):
-        step_(W, features[rows], rate / 10, reduction="mean")
+        step_(W, features[rows], rate / 10, reduction=reduction)
         lazy.step_(rows, rate / 10)
     torch.testing.assert_close(lazy.weights(), W, rtol=1e-4, atol=1e-4)
 
