@@ -3,6 +3,8 @@
 import numpy as np
 import torch
 
+from biohash_mini.datasets.networks import build
+
 
 def pictures(n=6, height=32, width=32, seed=0):
     """Return smooth colour images, uint8 (n, 3, height, width)."""
@@ -29,3 +31,9 @@ def rows(n=40, d=5):
     """Return features made up, n // 10 of each class."""
     X = np.random.default_rng(0).random((n, d)).astype(np.float16)
     return {"X": X, "labels": np.repeat(np.arange(10, dtype=np.uint8), n // 10)}
+
+
+def killed_network():
+    """Return AlexNet with the same random weights in every process."""
+    torch.manual_seed(0)
+    return build("alexnet", "pooled")

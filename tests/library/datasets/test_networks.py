@@ -19,7 +19,7 @@ from biohash_mini.datasets import Dataset, data_path, load, networks
 from biohash_mini.datasets.networks import MEAN, STD, build, extract, preprocess
 from biohash_mini.storage import digest, load_arrays, save_arrays
 
-from .pictures import Tiny, pictures
+from .pictures import Tiny, killed_network, pictures
 
 pytestmark = pytest.mark.usefixtures("nothing_at_hand")
 WEIGHTS = os.environ.get("BIOHASH_DATA", "")  # before the fixture hides it
@@ -247,17 +247,12 @@ def test_parts_of_other_images_or_damaged_ones_are_computed_again(tmp_path):
 
 SLOW = """
 import sys, time
-from tests.library.datasets.pictures import pictures
-from tests.library.datasets.test_networks import extract, killed_network
+from biohash_mini.datasets.networks import extract
+from tests.library.datasets.pictures import killed_network, pictures
 network = killed_network()
 network.register_forward_hook(lambda *args: time.sleep(0.3))
 extract(pictures(12), network, sys.argv[1], side=63, batch_size=2, device="cpu")
 """
-
-
-def killed_network():
-    torch.manual_seed(0)
-    return build("alexnet", "pooled")
 
 
 def content(path):
