@@ -57,8 +57,9 @@ def _hash(args: argparse.Namespace) -> None:
     cls = METHODS[args.method]
     given = {"activity": args.activity, "max_epochs": args.max_epochs, "verbose": sys.stderr.isatty()}
     options = {name: value for name, value in given.items() if value is not None and name in cls().get_params()}
-    if args.activity is not None and "activity" not in options:
-        raise ValueError(f"{args.method} has no activity to set")
+    for name in ("activity", "max_epochs"):
+        if given[name] is not None and name not in options:
+            raise ValueError(f"{args.method} has no {name} to set")
     hasher = cls(args.hash_length, seed=args.seed, device=args.device, **options).fit(X)
     codes = hasher.encode(X)
     hasher.save(args.model)
@@ -120,7 +121,7 @@ def build_parser() -> argparse.ArgumentParser:
         return sub
 
     def profile_and_results(sub: argparse.ArgumentParser, default: str) -> None:
-        sub.add_argument("--profile", choices=("mini", "full"), default=default, help="embedded sample or whole data")
+        sub.add_argument("--profile", choices=datasets.PROFILES, default=default, help="embedded sample or whole data")
         sub.add_argument("--results", type=Path, help="folder of the results (default: results)")
 
     sub = command("data", _data, "fetch, verify or locate the data sets", "biohash data fetch mnist cifar10")
@@ -135,7 +136,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--side", type=int, default=224, help="pixels of the square that the network sees (default: 224)")
     sub.add_argument("--batch-size", type=int, default=50)
     sub.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
-    sub.add_argument("--profile", choices=("mini", "full"), default="full", help="embedded sample or whole data")
+    sub.add_argument("--profile", choices=datasets.PROFILES, default="full", help="embedded sample or whole data")
     sub.add_argument("--output", type=Path, help="file to write (default: in the cache, where the experiments look)")
 
     example = "biohash hash x.npy --hash-length 16 --model m.safetensors --codes c.safetensors"

@@ -54,7 +54,7 @@ def plasticity_update(X: Tensor, W: Tensor, *, p: float = 2.0, anti_rank: int = 
 
     .. math:: \Delta W_\mu = \sum_x g_\mu(x)\,\bigl(x - \langle W_\mu, x\rangle_\mu W_\mu\bigr)
 
-    This is the rule as one reads it. :func:`train` computes the same sum for the units that moved only.
+    This is the rule as one reads it. :func:`step_` computes the same sum for the units that moved only.
     """
     S = overlaps(X, W, p)  # (n, m)
     g = rank_gain(S, anti_rank, delta)  # (n, m)

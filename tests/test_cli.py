@@ -92,7 +92,7 @@ def test_unknown_words_exit_with_two(capsys):
             main(argv)
     capsys.readouterr()
     expect_error(capsys, ["report", "nothing"], "no experiment nothing; choose among mnist")
-    expect_error(capsys, ["run", "mnist", "--methods", "nothing"], "no trial of mnist is among those asked for")
+    expect_error(capsys, ["run", "mnist", "--methods", "nothing"], "no row of mnist is called nothing")
 
 
 def test_data_tells_what_is_missing(tmp_path, monkeypatch, capsys):

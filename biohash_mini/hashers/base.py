@@ -80,7 +80,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._check_params()
         self._callback = callback
         try:
-            return self.fit_features(X).fit_layer(self.features(X))
+            self.fit_features(X).fit_layer(self.features(X))
+            self.n_features_in_ = as_rows(X).shape[1]
+            return self
         finally:
             del self._callback
 
@@ -109,12 +111,12 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self
 
     def share_features(self, other: Self) -> Self:
-        """Take over what another hasher of the kind learned before its layer, and return self."""
+        """Take over what another hasher, of which only the features are learned, knows, and return self."""
         self.__dict__.update(other._learned())
         return self
 
     def training_facts(self) -> dict[str, Any]:
-        """Return what a record says of training: its passes and the mean norm of the units, where there are such."""
+        """Return what training came to: its passes and the mean norm of the units, for methods that have them."""
         norms = getattr(self, "mean_norms_", None)
         return {"epochs": len(norms), "mean_norm": round(norms[-1], 4)} if norms else {}
 
@@ -140,7 +142,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def encode_features(self, features: Any, hash_lengths: Iterable[int]) -> dict[int, Codes]:
         """Return the codes of what :meth:`features` returned, at each of several hash lengths."""
         lengths = self._allowed(hash_lengths)
-        rows = max(1, _BLOCK // max(self.n_features_in_, self.n_units))
+        rows = max(1, _BLOCK // max(features.shape[1], self.n_units))
         parts = [self._encode(part.to(self.mean_.device) - self.mean_, lengths) for part in blocks(features, rows)]
         return {k: concatenate(list(codes)) for k, codes in zip(lengths, zip(*parts, strict=True), strict=True)}
 

@@ -133,8 +133,9 @@ class BioHash(Hasher):
         if weights is None:
             weights = self._initial_weights(X, torch.Generator().manual_seed(self.seed))
         self.weights_, self.n_features_in_ = weights, X.shape[1]
+        rate = self._rate(X)
         for rows in X.split(self.batch_size):
-            step_(self.weights_, rows, self._rate(X), **self._rule())
+            step_(self.weights_, rows, rate, **self._rule())
         self.mean_norms_ = [row_norms(self.weights_, self.p).mean().item()]
         return self
 
@@ -157,12 +158,15 @@ class BioHash(Hasher):
         return {"p": self.p, "anti_rank": self.anti_rank, "delta": self.delta, "reduction": self.reduction}
 
     def _initial_weights(self, X: Rows, rng: torch.Generator) -> Tensor:
+        """Return synapses, shape (m, d): at random, or on rows, and in random directions where there are too few."""
         m = self._planned_units()
         if self.start == "normal":
             return (self.init_std * torch.randn(m, X.shape[1], generator=rng)).to(X.device)
-        chosen = torch.cat([torch.randperm(len(X), generator=rng) for _ in range(-(-m // len(X)))])[:m]
-        W = X[chosen.to(X.device)].clone()
-        return W.mul_((self.init_norm / row_norms(W, self.p).clamp_min(torch.finfo(W.dtype).tiny))[:, None])
+        W = X[torch.randperm(len(X), generator=rng)[:m].to(X.device)]
+        W = W[row_norms(W, self.p) > 0]
+        if len(W) < m:
+            W = torch.cat([W, torch.randn(m - len(W), X.shape[1], generator=rng).to(X.device)])
+        return W.mul_((self.init_norm / row_norms(W, self.p))[:, None])
 
     def _rate(self, X: Rows) -> float:
         """Return the first learning rate for centred rows."""

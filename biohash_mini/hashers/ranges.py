@@ -1,4 +1,4 @@
-"""What the parameters of the methods may be; the same name has the same range wherever it appears."""
+"""What parameters may be, by their names; a method may narrow a range in its own ``_check_params``."""
 
 from collections.abc import Callable
 
@@ -8,14 +8,16 @@ _SHARE: Range = (lambda v: 0 < v <= 1, "must lie in (0, 1]")
 _COUNT: Range = (lambda v: v >= 1, "must be at least 1")
 _POSITIVE: Range = (lambda v: v > 0, "must be positive")
 _WEIGHT: Range = (lambda v: v >= 0, "must not be negative")
-_COUNTS = "p max_epochs batch_size n_samples n_steps n_operator_steps n_filters channel_winners pool stride n_patches"
-_WEIGHTS = "penalty weight_decay spread orthogonality quantisation independence balance n_rounds n_iterations"
+_AT_LEAST_1 = (
+    "p max_epochs batch_size n_samples n_steps n_operator_steps n_filters channel_winners pool stride n_patches"
+)
+_AT_LEAST_0 = "penalty weight_decay spread orthogonality quantisation independence balance n_rounds n_iterations"
 
 RANGES: dict[str, Range] = {
     **dict.fromkeys(["activity", "fan_in"], _SHARE),
-    **dict.fromkeys([*_COUNTS.split(), "filter_epochs"], _COUNT),
+    **dict.fromkeys([*_AT_LEAST_1.split(), "channel_winners", "pool", "stride"], _COUNT),
     **dict.fromkeys(["learning_rate", "filter_learning_rate", "expansion", "init_std", "init_norm"], _POSITIVE),
-    **dict.fromkeys(_WEIGHTS.split(), _WEIGHT),
+    **dict.fromkeys(_AT_LEAST_0.split(), _WEIGHT),
     "momentum": (lambda v: 0 <= v < 1, "must lie in [0, 1)"),
     "percentile": (lambda v: 0 <= v < 50, "must lie in [0, 50)"),
     "reduction": (lambda v: v in ("max", "mean", "implicit"), "must be max, mean or implicit"),

@@ -10,7 +10,7 @@ import torch
 from ..hashers import Hasher
 from ..plasticity import row_norms
 from .experiment import Row
-from .settings import SETTINGS
+from .settings import settings
 
 
 def _unit(X: np.ndarray, database: np.ndarray) -> np.ndarray:
@@ -36,8 +36,7 @@ def _gaussian_synapses(hasher: Hasher) -> None:
 
 def _choice(method: str, what: str, params: dict[str, Any] | None = None, **done: Any) -> Row:
     """Return the row of one departure from the defaults: parameters, and what is done to inputs or fitted hasher."""
-    settings = SETTINGS.get((method, "mnist"), {})
-    return Row(f"{method}: {what}", method, {**settings, **(params or {})}, once=(8,), **done)
+    return Row(f"{method}: {what}", method, {**settings(method, "mnist"), **(params or {})}, once=(8,), **done)
 
 
 CHOICES: dict[str, Row] = {

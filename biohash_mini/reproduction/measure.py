@@ -64,10 +64,11 @@ def hashed(row: Row, hash_length: int, seed: int, task: Task) -> Hashed:
 
     Where one layer serves every column, the codes of all of them are made in one pass.
     """
-    shared = row.fit_length is not None or METHODS[row.method].one_layer
+    method = METHODS[row.method]
+    shared = row.fit_length is not None or method.one_layer
     lengths = tuple(sorted({hash_length, *LENGTHS})) if shared else (hash_length,)
     params = tuple(sorted({**row.params, "seed": seed}.items()))
-    return _hashed(row.method, params, row.fit_length or lengths[0], lengths, task, row.amend)[hash_length]
+    return _hashed(method, params, row.fit_length or lengths[0], lengths, task, row.amend)[hash_length]
 
 
 def hash_task(hasher: Hasher, task: Task, amend: Callable[[Hasher], None] | None = None) -> Hashed:
@@ -92,9 +93,9 @@ def keep_last(function: Callable) -> Callable:
 
 @keep_last
 def _hashed(
-    method: str, params: tuple, fit_length: int, lengths: tuple[int, ...], task: Task, amend: Callable | None
+    method: type[Hasher], params: tuple, fit_length: int, lengths: tuple[int, ...], task: Task, amend: Callable | None
 ) -> dict[int, Hashed]:
-    return _hash(METHODS[method](fit_length, **dict(params)), task, lengths, amend)
+    return _hash(method(fit_length, **dict(params)), task, lengths, amend)
 
 
 def _hash(hasher: Hasher, task: Task, lengths: Iterable[int], amend: Callable | None) -> dict[int, Hashed]:
@@ -129,8 +130,12 @@ def _before_the_layer(method: type[Hasher], params: tuple, task: Task) -> tuple[
 
 def _facts(hasher: Hasher, k: int, database: Codes, task: Task, took: Mapping[str, float]) -> dict[str, Any]:
     """Return what a record says of a fitted hasher."""
+    params = {**hasher.get_params(), "hash_length": k}
+    if "activity" in params and k != hasher.hash_length:  # one layer serves several lengths
+        params["activity"] = k / database.n_units
     return {
-        "params": {**hasher.get_params(), "hash_length": k},
+        "hasher": type(hasher).__name__,
+        "params": params,
         "device": str(hasher.mean_.device),
         "n_units": database.n_units,
         "bits_per_item": database.bits_per_item,

@@ -105,10 +105,10 @@ def map_task(data: str, profile: str, seed: int, layer: str, whiten: bool | None
     whiten : bool, optional
         With False only the ``rank`` leading principal components are kept; with True they also have variance one.
     """
-    features = load(data, profile, pool=layer == "pooled")
-    if profile == "full" and f" {layer}," not in features.layer:
-        raise ValueError(f"{layer} is needed, and there is {features.layer}: see `biohash features --help`")
-    task = features.retrieval_task(seed=seed).validation(seed=seed)
+    dataset = load(data, profile, pool=layer == "pooled")
+    if profile == "full" and f" {layer}," not in dataset.layer:
+        raise ValueError(f"{layer} is needed, and there is {dataset.layer}: see `biohash features --help`")
+    task = dataset.retrieval_task(seed=seed).validation(seed=seed)
     if whiten is None:
         return task
     X, Q = torch.from_numpy(task.database), torch.from_numpy(task.queries)
@@ -146,7 +146,7 @@ def dark_features(data: str, profile: str, seed: int) -> np.ndarray:
     dark = np.rint(255 * shadow(images)).astype(np.uint8)
     _, about = load_arrays(find(data))
     name, layer = about["network"], about["layer"]
-    path = cache_path(f"{data}-{layer}-shadows-{seed}")
+    path = cache_path(f"{data}-{layer}-shadows-{seed}" + ("" if profile == "full" else f"-{profile}"))
     facts = {"network": name, "layer": layer, "data": f"queries of seed {seed} in shadow"}
     extract(dark, pretrained(name, layer), path, side=about["side"], batch_size=about["batch_size"], about=facts)
     X = load_arrays(path)[0]["X"]

@@ -24,7 +24,7 @@ except ImportError:  # a system without it, where one run at a time may write
 
 PACKAGE = Path(__file__).parent.parent
 KEY = ("profile", "method", "hash_length", "seed")  # what makes a trial of an experiment unique
-SCHEMA = 2  # lines of schema 1 do not say so, and are the same otherwise
+SCHEMA = 2  # lines that do not say so are of schema 1: no name of the hasher, and only the parameters it then had
 
 
 class Record(TypedDict, total=False):
@@ -39,6 +39,7 @@ class Record(TypedDict, total=False):
     value: float  # in the unit of the table, percent or seconds
     best: float | None  # bounds over tie orders, in the same unit
     worst: float | None
+    hasher: str  # class of the method
     params: dict  # of the hasher
     n_units: int
     bits_per_item: int
@@ -152,8 +153,14 @@ def _commit() -> str | None:
     """Return the commit that the package's code is at, marked if the code was changed since; None outside git."""
 
     def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=PACKAGE, capture_output=True, text=True, check=False).stdout.strip()
+        try:
+            run = subprocess.run(["git", *words], cwd=PACKAGE, capture_output=True, text=True, check=False)
+        except OSError:  # no git
+            return ""
+        return run.stdout.strip()
 
+    if not git("ls-files", "__init__.py"):  # installed inside another repository
+        return None
     head = git("rev-parse", "--short=12", "HEAD")
     return (f"{head}-dirty" if git("status", "--porcelain", "--", ".") else head) or None
 

@@ -43,15 +43,25 @@ def run(
         and (not lengths or trial.hash_length in lengths)
         and (not numbers or trial.seed in numbers)
     ]
+    rows = [row for exp in experiments for row in exp.all_rows()]
+    if unknown := labels - {name for row in rows for name in (row.label, row.method)}:
+        raise ValueError(f"no row of {', '.join(e.name for e in experiments)} is called {', '.join(sorted(unknown))}")
     if experiments and not chosen:
         raise ValueError(f"no trial of {', '.join(e.name for e in experiments)} is among those asked for")
     works = {work: i for i, work in enumerate(dict.fromkeys(exp.work(trial.row) for exp, trial in chosen))}
     chosen.sort(key=lambda pair: (pair[1].seed, works[pair[0].work(pair[1].row)], pair[1].hash_length))
     measured = 0
+    absent: dict[str, None] = {}  # a set in order
+    results.provenance("cpu")  # of the code as it is now, whatever is edited meanwhile
     with tqdm(chosen, desc=f"{profile} profile", unit="trial") as bar:
         for exp, trial in bar:
             bar.set_postfix_str(f"{exp.name} {trial.row.label} k={trial.hash_length} seed={trial.seed}")
-            measured += _record(exp, trial, profile, where)
+            try:
+                measured += _record(exp, trial, profile, where)
+            except FileNotFoundError as error:  # data that are not here; others may be
+                absent[str(error)] = None
+    if absent:
+        raise FileNotFoundError("; ".join(absent))
     return measured
 
 
@@ -71,5 +81,4 @@ def _record(exp: Experiment, trial: Trial, profile: str, where: Path | None) -> 
     fields = measure(exp, trial, profile)
     fields |= {"seconds": round(time.perf_counter() - start, 3), "peak_memory_mb": results.peak_memory()}
     record = {"schema": results.SCHEMA, "experiment": exp.name, **key, **fields}
-    results.append(exp.name, record | results.provenance(fields["device"]), where)
-    return True
+    return results.append(exp.name, record | results.provenance(fields["device"]), where)

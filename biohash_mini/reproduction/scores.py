@@ -29,7 +29,7 @@ def class_map(found: Outcome, at: int | None = None) -> Fields:
 
 
 def clean(found: Outcome, at: int | None = None) -> Fields:
-    """Return the same for the task's own queries, where others were asked."""
+    """Return mAP of the task's own queries, where others were asked."""
     return {"clean": percent(mean_average_precision(found.queries, found.database, *_labels(found.task), at))}
 
 
@@ -76,7 +76,7 @@ def pixel_map(found: Outcome, at: int = 100) -> Fields:
 
 
 def without_query(found: Outcome, at: int = 100) -> Fields:
-    """Return the same when the query is left out, and then also when AP divides by all relevant items."""
+    """Return :func:`pixel_map` when the query is left out, and then also when AP divides by all relevant items."""
     near = neighbours(found.task, at, "euclidean")[:, 1:]
     given: Fields = {"at": at, "truth": Truth.of_neighbours(near, exclude=np.arange(len(near)))}
     codes = found.queries, found.database
@@ -93,7 +93,7 @@ def word_map(found: Outcome, metric: str) -> Fields:
 
 
 def cosine(found: Outcome) -> Fields:
-    """Return the same where the truth is by cosine."""
+    """Return :func:`word_map` where the truth is by cosine."""
     near, rows = _near(found, "cosine")
     return {"cosine": percent(mean_average_precision(found.queries, found.database, **FITTED.given(near, rows)))}
 

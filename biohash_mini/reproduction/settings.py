@@ -12,7 +12,7 @@ from .paper import ACTIVITY_USED, CHANNEL_WINNERS_USED
 RIVALS = frozenset({"DenseFly", "DH", "UH-BNN", "GreedyHash", "SOLHash"})
 
 _PASSES = 4  # of the layer of BioConvHash: the time that one core has; with many units mean norms end above 1.06
-SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
+_SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     **{("BioHash", data): {"activity": activity} for data, activity in ACTIVITY_USED.items()},
     **{("BioHash", data): {"activity": ACTIVITY_USED["cifar10"]} for data in FEATURES},
     ("BioHash", "glove"): {"activity": ACTIVITY_USED["glove"], "norm_tol": 0.0},  # ours: the whole schedule
@@ -33,6 +33,11 @@ SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
 }
 
 
+def settings(method: str, data: str) -> dict[str, Any]:
+    """Return the parameters of a method on a data set that are not its defaults."""
+    return _SETTINGS.get((method, data), {})
+
+
 def make_hasher(method: str, hash_length: int, seed: int, data: str) -> Hasher:
     """Return an unfitted hasher with the paper's settings for a data set."""
-    return METHODS[method](hash_length, seed=seed, **SETTINGS.get((method, data), {}))
+    return METHODS[method](hash_length, seed=seed, **settings(method, data))

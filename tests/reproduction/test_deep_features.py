@@ -66,7 +66,7 @@ def test_queries_in_shadow_are_seen_as_the_others_were(monkeypatch):
     with torch.inference_mode():
         want = Tiny()(preprocess(torch.from_numpy(dark), 20))
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)  # half precision
-    assert sources.cache_path("cifar10-vgg16-pooled-shadows-0").exists()
+    assert sources.cache_path("cifar10-vgg16-pooled-shadows-0-mini").exists()
 
 
 def test_no_hash_is_the_ranking_by_cosine():

@@ -30,8 +30,7 @@ class BioConvHash(Hasher):
 
     It takes images of shape (n, c, h, w), or as rows where their shape is known. An image is stored as one byte per
     feature while the layer learns, and on a CPU products skip the features that are zero (``sparse_layer``). Filters
-    and layer learn with ``reduction="mean"`` of :func:`~biohash_mini.plasticity.step_`, which needs far fewer passes
-    than the other.
+    learn by the mean step of :func:`~biohash_mini.plasticity.step_`, the layer by that of ``reduction``.
     Learning rates are meant for inputs of unit length: they are divided by the mean norm of patches or features, so
     that they suit images of any size.
 
@@ -84,7 +83,9 @@ class BioConvHash(Hasher):
     """
 
     sparse_codes = free_length = takes_images = True
-    layer_params = frozenset({"hash_length", "activity", "learning_rate", "reduction", "max_epochs", "norm_tol"})
+    layer_params = frozenset(
+        {"hash_length", "activity", "learning_rate", "reduction", "max_epochs", "norm_tol", "center"}
+    )
 
     def __init__(
         self,
@@ -171,7 +172,7 @@ class BioConvHash(Hasher):
         return self
 
     def training_facts(self) -> dict[str, Any]:
-        """Return the same, and the median and the largest norm of the filters."""
+        """Return passes of the layer, mean norm of its units, and the median and the largest norm of the filters."""
         norms = torch.cat([self.filters(size).norm(dim=1) for size in self.kernel_sizes])
         return {"filter_norms": [round(n.item(), 3) for n in (norms.median(), norms.max())], **super().training_facts()}
 
@@ -196,6 +197,7 @@ class BioConvHash(Hasher):
 
     def fit_layer(self, features: Tensor) -> Self:
         """Learn the layer from stored features, shape (n, d), of :meth:`features`, and return self."""
+        self._check_params()
         stored = ByteFeatures(features, self.scale_, None if self.center else torch.zeros_like(self.scale_))
         rng = torch.Generator().manual_seed(self.seed)
         weights = torch.randn(self._planned_units(), len(self.scale_), generator=rng).to(features.device)
@@ -226,16 +228,18 @@ class BioConvHash(Hasher):
         """Return the codes of images at each of several hash lengths, features made of a few images at a time."""
         self._check_fitted()
         _check_same_shape(X, self.image_shape_)
-        lengths = list(hash_lengths)
-        parts = [self.encode_features(self.features(part), lengths) for part in blocks(self._known(X), _IMAGES)]
-        return {k: concatenate([part[k] for part in parts]) for k in lengths}
+        parts = (self.features(part) for part in blocks(self._known(X), _IMAGES))
+        return self._encode_parts(parts, hash_lengths)
 
     def encode_features(self, features: Tensor, hash_lengths: Iterable[int]) -> dict[int, Codes]:
         """Return the codes of stored features, shape (n, d), at each of several hash lengths."""
+        return self._encode_parts(features.split(_IMAGES), hash_lengths)
+
+    def _encode_parts(self, features: Iterable[Tensor], hash_lengths: Iterable[int]) -> dict[int, Codes]:
         lengths = self._allowed(hash_lengths)
         V = self.weights_.T.contiguous()  # no copy after training on a CPU
         along_mean = self.mean_ @ V
-        activations = (level_products(part, self.scale_, V) - along_mean for part in features.split(_IMAGES))
+        activations = (level_products(part, self.scale_, V) - along_mean for part in features)
         parts = [[SparseCodes.top_k(S, k) for k in lengths] for S in activations]
         return {k: concatenate([codes[i] for codes in parts]) for i, k in enumerate(lengths)}
 

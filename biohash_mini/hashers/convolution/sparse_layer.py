@@ -20,7 +20,7 @@ from ...plasticity import FAINT, row_norms
 from .maps import ByteFeatures
 
 _CACHED = 1 << 18  # synapses worked on at a time: 1 MB of float32, about a second-level cache
-_FAINT = 1e-6  # an alpha below this is multiplied out
+_SMALL = 1e-6  # an alpha below this is multiplied out
 
 
 class LazySynapses:
@@ -69,7 +69,7 @@ class LazySynapses:
         beta[moved] = shrink * beta[moved] - gain[moved]
         rise = np.bincount(winner, of_mean)[moved] / n - float(mean.double() @ mean.double())
         self.along_mean[moved] = shrink * self.along_mean[moved] + gain[moved] * rise
-        _multiply_out(self.V.numpy(), self.alpha, beta, mean.numpy(), moved[abs(self.alpha[moved]) < _FAINT])
+        _multiply_out(self.V.numpy(), self.alpha, beta, mean.numpy(), moved[abs(self.alpha[moved]) < _SMALL])
         _add(*active, self.V.numpy(), winner, (gain / won.clip(1) / self.alpha)[winner].astype(np.float32))
 
     def weights(self) -> Tensor:

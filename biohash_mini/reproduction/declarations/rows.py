@@ -10,7 +10,7 @@ from typing import Any
 from ...hashers import METHODS
 from .. import protocols, scores
 from ..experiment import LENGTHS, Row
-from ..settings import RIVALS, SETTINGS
+from ..settings import RIVALS, settings
 
 TO_32, TO_16 = LENGTHS[:-1], LENGTHS[:-2]
 CLASSES: dict[str, Any] = {"task": protocols.retrieval_task, "metric": scores.class_map}
@@ -19,9 +19,9 @@ ACTIVITIES = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2)
 
 
 def declared(label: str, data: str, method: str = "", params: dict[str, Any] | None = None, **more: Any) -> Row:
-    """Return a row on a data set, with the settings of its method there; ``params`` go before them."""
+    """Return a row on a data set, with the settings of its method there, which ``params`` override."""
     method = method or label
-    return Row(label, method, {**SETTINGS.get((method, data), {}), **(params or {})}, data=data, **more)
+    return Row(label, method, {**settings(method, data), **(params or {})}, data=data, **more)
 
 
 def compared(

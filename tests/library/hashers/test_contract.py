@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import biohash_mini
 from biohash_mini import LSH, METHODS, BioHash, Hasher
 from biohash_mini.codes import DenseCodes, SparseCodes
 
@@ -31,7 +30,7 @@ def test_equal_seeds_give_equal_codes_and_other_seeds_other_codes(name, X):
 def test_codes_have_the_length_and_kind_of_the_method(name, X):
     hasher = make(name).fit(X)
     codes = hasher.encode(X)
-    assert len(codes) == 300 and codes.n_units == hasher.n_units == len(hasher.weights_)
+    assert len(codes) == 300 and codes.n_units == hasher.n_units
     assert isinstance(codes, SparseCodes if hasher.sparse_codes else DenseCodes)
     assert codes.array.shape[1] == (4 if hasher.sparse_codes else -(-hasher.n_units // 8))
 
@@ -98,7 +97,7 @@ def test_columns_have_names_and_frames_are_made_of_dense_codes(name, X):
 def test_the_constructor_only_stores_and_its_repr_rebuilds(name):
     method = METHODS[name]
     assert set(method().get_params()) == set(inspect.signature(method).parameters)
-    assert repr(eval(repr(method(7, seed=5)), vars(biohash_mini))) == repr(method(7, seed=5))
+    assert repr(eval(repr(method(7, seed=5)), {method.__name__: method})) == repr(method(7, seed=5))
     method(hash_length=-1)  # judged by fit, not here
 
 

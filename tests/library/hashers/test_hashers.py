@@ -130,10 +130,16 @@ def test_a_start_on_rows_with_a_relative_rate_serves_any_scale_and_leaves_no_uni
     assert codes == BioHash(8, learning_rate=0.5, max_epochs=2, **CONVERGING).fit(scale * X).encode(scale * X)
 
 
-def test_units_start_on_rows_of_the_data_and_more_than_once_where_there_are_few(X):
+def test_units_start_on_rows_of_the_data_and_at_random_where_there_are_too_few(X):
     hasher = BioHash(40, activity=0.1, start="rows", init_norm=5.0)
     rows = torch.from_numpy(X - X.mean(0))
     W = hasher._initial_weights(rows, torch.Generator().manual_seed(0))
     torch.testing.assert_close(W.norm(dim=1), torch.full((400,), 5.0))
     cosine = (W / 5) @ (rows / rows.norm(dim=1, keepdim=True)).T
-    assert (cosine.max(1).values > 0.999).all() and len(cosine.argmax(1).unique()) == 300
+    on_rows = cosine.max(1).values > 0.999
+    assert on_rows[:300].all() and len(cosine[:300].argmax(1).unique()) == 300 and not on_rows[300:].any()
+
+
+def test_a_stream_that_starts_with_one_row_starts_in_random_directions():
+    hasher = BioHash(4, start="rows").partial_fit(np.ones((1, 20)))
+    assert (hasher.weights_.norm(dim=1) > 0).all() and len(hasher.weights_.unique(dim=0)) == 80
