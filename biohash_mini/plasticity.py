@@ -117,14 +117,12 @@ def step_(
         moved = winner
         same = (moved[:, None] == winner).to(W.dtype)  # (b, b)
     rows, x, s = W[moved], same @ X, (same @ s)[:, None]
-    if reduction != "max":
-        count = same.count_nonzero(1)[:, None]  # samples that moved each unit
-        x, s = x.div_(count), s / count
+    count = same.count_nonzero(1)[:, None]  # samples that moved each unit
     if reduction == "implicit":
-        rows.add_(x, alpha=lr).div_(1 + lr * s.clamp_min(0))
+        rows.add_(x.div_(count), alpha=lr).div_(1 + lr * (s / count).clamp_min(0))
     else:
         update = x.addcmul_(s, rows, value=-1)
-        scale = update.abs().max().clamp_min(torch.finfo(W.dtype).tiny) if reduction == "max" else 1.0
+        scale = update.abs().max().clamp_min(torch.finfo(W.dtype).tiny) if reduction == "max" else count
         rows.add_(update.div_(scale), alpha=lr)
     W.index_copy_(0, moved, hardshrink(rows, FAINT))
 
