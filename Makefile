@@ -50,7 +50,7 @@ lab: $(STAMP) ## open JupyterLab on the notebooks
 	$(BIN)/jupyter lab --notebook-dir notebooks
 
 full: $(STAMP) ## rerun the paper's tables at full scale (hours; resumes where it stopped)
-	$(BIN)/biohash run --all --profile full
+	$(BIN)/biohash run --all --profile full --workers $$(nproc)
 
 clean: ## remove what was built
 	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -83,7 +83,7 @@ def _run(args: argparse.Namespace) -> None:
         raise ValueError(f"name experiments, or say --all: {', '.join(EXPERIMENTS)}")
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # huge pages: twice as fast where torch moves big arrays
     chosen = {"methods": args.methods, "hash_lengths": args.hash_lengths, "seeds": args.seeds}
-    run(names or EXPERIMENTS, args.profile, **chosen, where=args.results)
+    run(names or EXPERIMENTS, args.profile, **chosen, where=args.results, workers=args.workers)
 
 
 def _report(args: argparse.Namespace) -> None:
@@ -93,8 +93,17 @@ def _report(args: argparse.Namespace) -> None:
     if args.json:
         found = report.cells(names, profile=args.profile, where=args.results)
         print(json.dumps(list(found), indent=1, ensure_ascii=False))
+    elif args.cost:
+        print(_costs(report.cost(names, profile=args.profile, where=args.results)))
     else:
         print(report.render(names, markdown=args.markdown, profile=args.profile, where=args.results))
+
+
+def _costs(frame: Any) -> str:
+    """Return the table of costs as text, the dearest first, with their sum."""
+    frame = frame.sort_values("seconds", ascending=False)
+    total = frame["seconds"].sum()
+    return f"{frame.to_string()}\n\n{total:,} s, {total / 3600:.1f} hours of one process, if none ran beside another"
 
 
 def _known(names: list[str], experiments: Mapping[str, object]) -> list[str]:
@@ -145,7 +154,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--method", choices=METHODS, default="BioHash")
     sub.add_argument("--hash-length", type=int, default=16, help="units on, or bits (default: 16)")
     sub.add_argument("--activity", type=float, help="fraction of units on (BioHash; default: 0.05)")
-    sub.add_argument("--max-epochs", type=int, help="longest training (BioHash; default: 100)")
+    sub.add_argument("--max-epochs", type=int, help="passes of training (BioHash; default: 2 to 4)")
     sub.add_argument("--seed", type=int, default=0)
     sub.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
     sub.add_argument("--model", type=Path, required=True, help="file to write the model to")
@@ -170,6 +179,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--methods", nargs="+", default=(), metavar="METHOD")
     sub.add_argument("--hash-lengths", nargs="+", type=int, default=(), metavar="K")
     sub.add_argument("--seeds", nargs="+", type=int, default=(), metavar="SEED")
+    sub.add_argument("--workers", type=int, default=1, help="processes side by side, where memory allows (default: 1)")
     profile_and_results(sub, "mini")
 
     sub = command("report", _report, "compare the recorded results with the paper", "biohash report mnist --markdown")
@@ -177,6 +187,7 @@ def build_parser() -> argparse.ArgumentParser:
     form = sub.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="a list of cells")
     form.add_argument("--markdown", action="store_true", help="tables for a page")
+    form.add_argument("--cost", action="store_true", help="seconds and memory of every experiment")
     profile_and_results(sub, "full")
     return parser
 

@@ -13,6 +13,8 @@ from torch import Tensor
 from torch.nn.functional import hardshrink
 
 Reduction = Literal["max", "mean", "implicit"]
+Start = Literal["normal", "rows"]
+_UNITS = 256  # units that are started at a time
 FAINT = 1e-20  # a synapse this weak is none: it would fade to denormal numbers, which processors multiply slowly
 
 
@@ -77,6 +79,21 @@ def row_norms(W: Tensor, p: float = 2.0) -> Tensor:
     return torch.linalg.vector_norm(W, ord=p, dim=1)
 
 
+def start_on_rows_(W: Tensor, X: Rows, norm: float, rng: torch.Generator, p: float = 2.0) -> None:
+    """Set every unit of W (m, d) in place on a random row of X, scaled to ``norm``; no row serves two units.
+
+    A unit that gets no row, or a row of zeros, starts in a random direction. Like large random synapses, a norm above
+    one makes a unit that has not won yet win soon.
+    """
+    rows = torch.randperm(len(X), generator=rng)[: len(W)]
+    W[len(rows) :] = 0
+    for first, part in zip(range(0, len(rows), _UNITS), rows.split(_UNITS), strict=True):
+        W[first : first + len(part)] = X[part.to(X.device)]
+    blank = row_norms(W, p) == 0
+    W[blank] = torch.randn(int(blank.sum()), W.shape[1], generator=rng).to(W)
+    W.mul_((norm / row_norms(W, p))[:, None])
+
+
 def step_(
     W: Tensor,
     X: Tensor,
@@ -130,6 +147,14 @@ def step_(
 def annealed(learning_rate: float, epoch: float, max_epochs: int) -> float:
     r"""Return the learning rate after t epochs: :math:`\epsilon_t=\epsilon_0\,(1-t/T_{\max})`."""
     return learning_rate * (1 - epoch / max_epochs)
+
+
+def default_passes(n: int, m: int) -> int:
+    """Return how many passes over n rows m units take: 4, and as few as 2 where each has few rows to learn from.
+
+    There further passes teach a unit its few rows by heart, and are the ones that cost most.
+    """
+    return min(4, max(2, round(n / (10 * m))))
 
 
 class Epoch(NamedTuple):

@@ -1,16 +1,26 @@
 """Hashes whose synapses learn by local competition: BioHash, and NaiveBioHash without the expansion."""
 
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..inputs import as_matrix, require, torch_device
-from ..plasticity import Epoch, Reduction, Rows, overlaps, row_norms, step_, train
+from ..plasticity import (
+    Epoch,
+    Reduction,
+    Rows,
+    Start,
+    default_passes,
+    overlaps,
+    row_norms,
+    start_on_rows_,
+    step_,
+    train,
+)
 from .base import Hasher
 
-Start = Literal["normal", "rows"]
 _SAMPLE = 1000  # rows that the scale of the data is taken from
 
 
@@ -37,8 +47,8 @@ class BioHash(Hasher):
         Whether the rate is divided by the mean norm of the centred rows, so that it suits data of any scale.
     smooth : bool
         Whether the rate falls from minibatch to minibatch, rather than from epoch to epoch.
-    max_epochs : int >= 1
-        Epochs of that schedule.
+    max_epochs : int >= 1, optional
+        Epochs of that schedule; by default 2 to 4, see :func:`~biohash_mini.plasticity.default_passes`.
     batch_size : int >= 1
         Rows of a minibatch.
     norm_tol : float
@@ -74,14 +84,14 @@ class BioHash(Hasher):
         p: float = 2.0,
         delta: float = 0.0,
         anti_rank: int = 2,
-        reduction: Reduction = "max",
-        learning_rate: float = 2e-2,
-        relative_rate: bool = False,
-        smooth: bool = False,
-        max_epochs: int = 100,
+        reduction: Reduction = "implicit",
+        learning_rate: float = 0.5,
+        relative_rate: bool = True,
+        smooth: bool = True,
+        max_epochs: int | None = None,
         batch_size: int = 100,
-        norm_tol: float = 1.06,
-        start: Start = "normal",
+        norm_tol: float = 0.0,
+        start: Start = "rows",
         init_norm: float = 3.0,
         init_std: float = 1.0,
         center: bool = True,
@@ -141,14 +151,15 @@ class BioHash(Hasher):
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
         weights = self._initial_weights(X, rng)
-        with tqdm(total=self.max_epochs, unit="epoch", disable=not self.verbose) as bar:
+        passes = self.max_epochs or default_passes(len(X), len(weights))
+        with tqdm(total=passes, unit="epoch", disable=not self.verbose) as bar:
 
             def progress(epoch: Epoch) -> bool:
                 bar.set_postfix(mean_norm=f"{epoch.mean_norm:.3f}")
                 bar.update()
                 return self._told_to_stop(epoch.number, epoch.mean_norm)
 
-            schedule: dict[str, Any] = {"max_epochs": self.max_epochs, "norm_tol": self.norm_tol, "smooth": self.smooth}
+            schedule: dict[str, Any] = {"max_epochs": passes, "norm_tol": self.norm_tol, "smooth": self.smooth}
             schedule |= {"learning_rate": self._rate(X), "batch_size": self.batch_size, "progress": progress}
             history = train(X, weights, **self._rule(), **schedule, rng=rng)
         self.weights_, self.n_samples_seen_ = weights, len(X)
@@ -158,15 +169,13 @@ class BioHash(Hasher):
         return {"p": self.p, "anti_rank": self.anti_rank, "delta": self.delta, "reduction": self.reduction}
 
     def _initial_weights(self, X: Rows, rng: torch.Generator) -> Tensor:
-        """Return synapses, shape (m, d): at random, or on rows, and in random directions where there are too few."""
-        m = self._planned_units()
+        """Return synapses, shape (m, d), at random or on rows."""
+        shape = self._planned_units(), X.shape[1]
         if self.start == "normal":
-            return (self.init_std * torch.randn(m, X.shape[1], generator=rng)).to(X.device)
-        W = X[torch.randperm(len(X), generator=rng)[:m].to(X.device)]
-        W = W[row_norms(W, self.p) > 0]
-        if len(W) < m:
-            W = torch.cat([W, torch.randn(m - len(W), X.shape[1], generator=rng).to(X.device)])
-        return W.mul_((self.init_norm / row_norms(W, self.p))[:, None])
+            return (self.init_std * torch.randn(shape, generator=rng)).to(X.device)
+        W = torch.empty(shape, device=X.device)
+        start_on_rows_(W, X, self.init_norm, rng, self.p)
+        return W
 
     def _rate(self, X: Rows) -> float:
         """Return the first learning rate for centred rows."""
@@ -199,14 +208,14 @@ class NaiveBioHash(BioHash):
         p: float = 2.0,
         delta: float = 0.0,
         anti_rank: int = 2,
-        reduction: Reduction = "max",
-        learning_rate: float = 2e-2,
-        relative_rate: bool = False,
-        smooth: bool = False,
-        max_epochs: int = 100,
+        reduction: Reduction = "implicit",
+        learning_rate: float = 0.5,
+        relative_rate: bool = True,
+        smooth: bool = True,
+        max_epochs: int | None = None,
         batch_size: int = 100,
-        norm_tol: float = 1.06,
-        start: Start = "normal",
+        norm_tol: float = 0.0,
+        start: Start = "rows",
         init_norm: float = 3.0,
         init_std: float = 1.0,
         center: bool = True,

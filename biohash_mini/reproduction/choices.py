@@ -10,7 +10,7 @@ import torch
 from ..hashers import Hasher
 from ..plasticity import row_norms
 from .experiment import Row
-from .settings import settings
+from .settings import MAX_STEP, settings
 
 
 def _unit(X: np.ndarray, database: np.ndarray) -> np.ndarray:
@@ -30,13 +30,14 @@ def _rank_by_direction(hasher: Hasher) -> None:
 
 
 def _gaussian_synapses(hasher: Hasher) -> None:
-    rng = torch.Generator().manual_seed(hasher.seed)
+    rng = torch.Generator().manual_seed(2**32 + hasher.seed)  # another stream than the one that chose the inputs
     hasher.weights_ *= torch.randn(hasher.weights_.shape, generator=rng)
 
 
 def _choice(method: str, what: str, params: dict[str, Any] | None = None, **done: Any) -> Row:
     """Return the row of one departure from the defaults: parameters, and what is done to inputs or fitted hasher."""
-    return Row(f"{method}: {what}", method, {**settings(method, "mnist"), **(params or {})}, once=(8,), **done)
+    step = MAX_STEP if "reduction" in settings(method, "mnist") else {}
+    return Row(f"{method}: {what}", method, {**settings(method, "mnist"), **step, **(params or {})}, once=(8,), **done)
 
 
 CHOICES: dict[str, Row] = {

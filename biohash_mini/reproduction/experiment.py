@@ -21,6 +21,7 @@ class Row:
     method: str  #: name in :data:`~biohash_mini.hashers.METHODS`
     params: Mapping[str, Any] = field(default_factory=dict)  #: of the hasher, beside hash length and seed
     hash_lengths: tuple[int, ...] | None = None  #: columns that it has, by default all of the experiment
+    seeds: int | None = None  #: seeds that it has, by default all of the experiment
     once: tuple[int, ...] = ()  #: hash lengths at which one seed must do
     fit_length: int | None = None  #: hash length of the one layer that serves every column, if it does
     data: str | None = None  #: data set, if not the experiment's
@@ -30,6 +31,7 @@ class Row:
     queries: Callable | None = None  #: outcome -> array (q, d) that is asked in place of the task's queries
     metric: Callable | None = None  #: metric, if not the experiment's
     extras: tuple[Callable, ...] = ()  #: outcome -> further fields of its records
+    archived: bool = False  #: whether its records are kept and shown, but none is added
 
 
 class Trial(NamedTuple):
@@ -68,16 +70,11 @@ class Experiment:
         return {row.label: row for row in self.all_rows()}[label]
 
     def trials(self) -> Iterator[Trial]:
-        """Yield every trial, the first seed of all before the second."""
+        """Yield every trial that is to be measured, the first seed of all before the second."""
         rows = self.all_rows()
         for seed in range(self.seeds):
             for k in self.hash_lengths:
                 for row in rows:
-                    if k in (row.hash_lengths or self.hash_lengths) and (seed == 0 or k not in row.once):
+                    planned = not row.archived and k in (row.hash_lengths or self.hash_lengths)
+                    if planned and seed < (1 if k in row.once else row.seeds or self.seeds):
                         yield Trial(row, k, seed)
-
-    def work(self, row: Row) -> tuple:
-        """Return what two rows have in common if the same fitted hashers serve both."""
-        params = tuple(sorted(row.params.items(), key=lambda entry: entry[0]))
-        data, task = row.data or self.data, row.task or self.task
-        return data, task, row.method, params, row.fit_length, row.inputs, row.amend

@@ -67,8 +67,19 @@ def hashed(row: Row, hash_length: int, seed: int, task: Task) -> Hashed:
     method = METHODS[row.method]
     shared = row.fit_length is not None or method.one_layer
     lengths = tuple(sorted({hash_length, *LENGTHS})) if shared else (hash_length,)
-    params = tuple(sorted({**row.params, "seed": seed}.items()))
-    return _hashed(method, params, row.fit_length or lengths[0], lengths, task, row.amend)[hash_length]
+    return _hashed(method, _params(row, seed), row.fit_length or lengths[0], lengths, task, row.amend)[hash_length]
+
+
+def work(exp: Experiment, row: Row) -> tuple:
+    """Return what two rows have in common if the same fitted hashers serve both, in one table or in two."""
+    data, task = row.data or exp.data, row.task or exp.task
+    return data, task, row.method, _params(row), row.fit_length, row.inputs, row.amend
+
+
+def _params(row: Row, seed: int = 0) -> tuple:
+    """Return the parameters of a row's hasher, those left to their default too, less the hash length."""
+    params = METHODS[row.method](**{**row.params, "seed": seed}).get_params()
+    return tuple(sorted((name, value) for name, value in params.items() if name != "hash_length"))
 
 
 def hash_task(hasher: Hasher, task: Task, amend: Callable[[Hasher], None] | None = None) -> Hashed:

@@ -10,6 +10,7 @@ import pandas as pd
 from . import results
 from .declarations import EXPERIMENTS
 from .experiment import Experiment
+from .measure import work
 from .paper import TABLES
 
 REPRODUCED, CLOSE = 1.0, 3.0  # points
@@ -17,19 +18,25 @@ REGISTER = "deviations.toml"
 
 
 def verdict(paper: float | None, ours: float | None, higher_is_better: bool = True) -> str:
-    """Return reproduced (within 1 point, or better), close (within 3) or deviates; or which of the two is lacking."""
+    """Return reproduced (within 1 point), above (more than that better), close (within 3) or deviates.
+
+    Where either is lacking the verdict says which.
+    """
     if ours is None:
         return "missing"
     if paper is None:
         return "not in the paper"
-    gap = paper - ours if higher_is_better else abs(paper - ours)
-    return "reproduced" if gap <= REPRODUCED else "close" if gap <= CLOSE else "deviates"
+    if abs(ours - paper) <= REPRODUCED:
+        return "reproduced"
+    if higher_is_better and ours > paper:
+        return "above"
+    return "close" if abs(ours - paper) <= CLOSE else "deviates"
 
 
 def register(where: Path | None = None) -> dict[str, list[dict]]:
-    """Return the register, "deviation", "too_long" and "unlike" entries: experiment, methods, hash_lengths, reason."""
+    """Return the register, "deviation" and "unlike" entries: experiment, methods, hash_lengths, reason."""
     path = (where or results.folder()) / REGISTER
-    return tomllib.loads(path.read_text()) if path.exists() else {}
+    return tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
 def _reason(entries: Iterable[dict], experiment: str, method: str, k: int) -> str | None:
@@ -41,7 +48,7 @@ def _reason(entries: Iterable[dict], experiment: str, method: str, k: int) -> st
 
 def _rows(exp: Experiment) -> list[str]:
     """Return the rows of a table: the paper's first, in its order, then ours alone."""
-    ours = [trial.row.label for trial in exp.trials()]
+    ours = [row.label for row in exp.all_rows()]
     return list(dict.fromkeys([*(TABLES[exp.name].rows if exp.name in TABLES else ()), *ours]))
 
 
@@ -54,7 +61,9 @@ def cells(names: Iterable[str] = (), *, profile: str = "full", where: Path | Non
     entries = register(where)
     for exp in (EXPERIMENTS[name] for name in names or EXPERIMENTS):
         recorded = [r for r in results.read(exp.name, where) if r["profile"] == profile]
+        archived = {row.label for row in exp.all_rows() if row.archived}
         measurable = {(trial.row.label, trial.hash_length) for trial in exp.trials()}
+        measurable |= {(r["method"], r["hash_length"]) for r in recorded if r["method"] in archived}
         for row in _rows(exp):
             for k in exp.hash_lengths:
                 found = [r for r in recorded if (r["method"], r["hash_length"]) == (row, k)]
@@ -65,12 +74,9 @@ def cells(names: Iterable[str] = (), *, profile: str = "full", where: Path | Non
                 ours = _mean(values)
                 judged = verdict(paper, ours, exp.higher_is_better)
                 reason = _reason(entries.get("deviation", []), exp.name, row, k)
-                cost = _reason(entries.get("too_long", []), exp.name, row, k)
                 unlike = _reason(entries.get("unlike", []), exp.name, row, k)
                 if (row, k) not in measurable:
                     judged = "reported only"
-                elif ours is None and cost:
-                    judged, reason = "too long", cost
                 elif exp.unit != "%" and ours is not None:
                     judged = "measured here"
                 elif unlike and None not in (paper, ours):
@@ -107,9 +113,9 @@ def wide(name: str, *, profile: str = "full", where: Path | None = None) -> pd.D
 def _cell_text(cell: pd.Series) -> str:
     paper = "" if pd.isna(cell["paper"]) else f" ({cell['paper']:g})"
     if pd.isna(cell["ours"]):
-        return f"{cell['verdict'] if cell['verdict'] in ('missing', 'too long') else '–'}{paper}"
+        return f"{'missing' if cell['verdict'] == 'missing' else '–'}{paper}"
     spread = "" if pd.isna(cell["sd"]) else f"\u00a0±\u00a0{cell['sd']:.1f}"  # narrow columns break before the paper
-    flag = {"deviates": "\u00a0✗", "close": "\u00a0~"}.get(cell["verdict"], "")
+    flag = {"deviates": "\u00a0✗", "close": "\u00a0~", "above": "\u00a0↑"}.get(cell["verdict"], "")
     return f"{cell['ours']:.2f}{spread}{paper}{flag}"
 
 
@@ -138,10 +144,35 @@ def render(
         counts = pd.Series([c["verdict"] for c in found]).value_counts()
         reasons = dict.fromkeys(f"{c['method']}: {c['reason']}" for c in found if c["reason"])
         title = f"## {exp.title}" if markdown else exp.title
-        legend = f"In {exp.unit}; reproduced: within {REPRODUCED:g} point or better; close: within {CLOSE:g}."
+        legend = f"In {exp.unit}; reproduced: within {REPRODUCED:g} point; above: better; close: within {CLOSE:g}."
         summary = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
         parts.append("\n\n".join([title, body, f"{legend} {summary}.", *(f"- {r}" for r in reasons)]))
     return "\n\n\n".join(parts)
+
+
+def cost(names: Iterable[str] = (), *, profile: str = "full", where: Path | None = None) -> pd.DataFrame:
+    """Return what each experiment took, a row each: trials recorded and missing, seconds, the longest, memory in MB.
+
+    Rows that read one measurement in two ways count once. Runs side by side take less time than the sum.
+    """
+    rows = {}
+    for exp in (EXPERIMENTS[name] for name in names or EXPERIMENTS):
+        found = [r for r in results.read(exp.name, where) if r["profile"] == profile]
+        planned = {(trial.row.label, trial.hash_length, trial.seed) for trial in exp.trials()}
+        known = {row.label: row for row in exp.all_rows()}
+        took: dict[tuple, float] = {}
+        for r in found:
+            row = known.get(r["method"])
+            once = (r["method"] if row is None else (work(exp, row), row.queries)), r["hash_length"], r["seed"]
+            took[once] = max(took.get(once, 0.0), r["seconds"])
+        rows[exp.name] = {
+            "recorded": len(found),
+            "missing": len(planned - {(r["method"], r["hash_length"], r["seed"]) for r in found}),
+            "seconds": round(sum(took.values())),
+            "longest": round(max(took.values(), default=0)),
+            "memory": max((r["peak_memory_mb"] for r in found), default=0),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def _markdown(frame: pd.DataFrame) -> str:

@@ -31,8 +31,7 @@ export function place(column, columns, row, rows) {
   return (column + 0.5 + 0.84 * ((row + 0.5) / rows - 0.5)) / columns;
 }
 
-const SIGNS = { reproduced: "✓", close: "~", deviates: "✗", "not like for like": "≠" };
-const UNMEASURED = ["missing", "too long"];
+const SIGNS = { reproduced: "✓", above: "↑", close: "~", deviates: "✗", "not like for like": "≠" };
 
 /** A cell in words, as pairs of name and text. */
 export function spell(cell) {
@@ -159,7 +158,7 @@ function render({ model, el }) {
     if (cell.ours != null) found.push(h("svg:circle", { class: "bh-ours", cx: x, cy: y(cell.ours), r }));
     if (cell.paper != null) found.push(h("svg:path", { class: "bh-paper", d: diamond(x, y(cell.paper), r + 1.8) }));
     const small = Math.min(r, 3.5);
-    const absent = UNMEASURED.includes(cell.verdict);
+    const absent = cell.verdict === "missing";
     if (absent) found.push(h("svg:path", { class: "bh-absent", d: cross(x, floor + 15, small) }));
     return found;
   }

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ...codes import Codes, SparseCodes, concatenate
 from ...inputs import as_matrix, as_rows, blocks, require, torch_device
-from ...plasticity import Epoch, Reduction, anneal, train
+from ...plasticity import Epoch, Reduction, Start, anneal, default_passes, start_on_rows_, train
 from ..base import Hasher
 from .maps import ByteFeatures, inhibit_and_pool, sample_patches, unit_patches
 from .sparse_layer import LazySynapses, level_products
@@ -61,8 +61,8 @@ class BioConvHash(Hasher):
     reduction : {"mean", "max", "implicit"}
         How the layer scales the step of a minibatch, as in :func:`~biohash_mini.plasticity.step_`; with "max" its
         learning rate is taken as it is.
-    max_epochs, batch_size, norm_tol : int, int, float
-        Schedule and stopping rule of the layer, as in :class:`~biohash_mini.hashers.BioHash`.
+    smooth, max_epochs, batch_size, norm_tol, start, init_norm : bool, int, int, float, str, float
+        Schedule, stopping rule and start of the layer, as in :class:`~biohash_mini.hashers.BioHash`.
     center : bool
         Whether the mean of the training features is subtracted.
     image_shape : (channels, height, width), optional
@@ -84,7 +84,7 @@ class BioConvHash(Hasher):
 
     sparse_codes = free_length = takes_images = True
     layer_params = frozenset(
-        {"hash_length", "activity", "learning_rate", "reduction", "max_epochs", "norm_tol", "center"}
+        "hash_length activity learning_rate reduction smooth max_epochs norm_tol start init_norm center".split()
     )
 
     def __init__(
@@ -103,11 +103,14 @@ class BioConvHash(Hasher):
         n_patches: int = 400_000,
         filter_epochs: int = 5,
         filter_learning_rate: float = 0.1,
-        learning_rate: float = 0.2,
-        reduction: Reduction = "mean",
-        max_epochs: int = 20,
+        learning_rate: float = 0.5,
+        reduction: Reduction = "implicit",
+        smooth: bool = True,
+        max_epochs: int | None = None,
         batch_size: int = 100,
-        norm_tol: float = 1.06,
+        norm_tol: float = 0.0,
+        start: Start = "rows",
+        init_norm: float = 3.0,
         center: bool = True,
         image_shape: tuple[int, int, int] | None = None,
         seed: int = 0,
@@ -128,9 +131,12 @@ class BioConvHash(Hasher):
         self.filter_learning_rate = filter_learning_rate
         self.learning_rate = learning_rate
         self.reduction = reduction
+        self.smooth = smooth
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.norm_tol = norm_tol
+        self.start = start
+        self.init_norm = init_norm
         self.center = center
         self.image_shape = image_shape
         self.seed = seed
@@ -200,13 +206,19 @@ class BioConvHash(Hasher):
         self._check_params()
         stored = ByteFeatures(features, self.scale_, None if self.center else torch.zeros_like(self.scale_))
         rng = torch.Generator().manual_seed(self.seed)
-        weights = torch.randn(self._planned_units(), len(self.scale_), generator=rng).to(features.device)
+        d, m = len(self.scale_), self._planned_units()
+        weights = torch.empty(d, m, device=features.device).T  # the units of a feature are neighbours
+        if self.start == "normal":
+            weights.copy_(torch.randn(m, d, generator=rng))
+        else:
+            start_on_rows_(weights, stored, self.init_norm, rng)
         unit = 1.0 if self.reduction == "max" else _mean_norm(stored)
         schedule: dict[str, Any] = {
             "learning_rate": self.learning_rate / unit,
-            "max_epochs": self.max_epochs,
+            "max_epochs": self.max_epochs or default_passes(len(features), m),
             "batch_size": self.batch_size,
             "norm_tol": self.norm_tol,
+            "smooth": self.smooth,
             "rng": rng,
             "progress": self._progress,
         }

@@ -10,7 +10,7 @@ from typing import Any
 from ...hashers import METHODS
 from .. import protocols, scores
 from ..experiment import LENGTHS, Row
-from ..settings import RIVALS, settings
+from ..settings import MAX_STEP, ON_DATA, RIVALS, settings
 
 TO_32, TO_16 = LENGTHS[:-1], LENGTHS[:-2]
 CLASSES: dict[str, Any] = {"task": protocols.retrieval_task, "metric": scores.class_map}
@@ -34,11 +34,20 @@ def compared(
 
     def rows() -> tuple[Row, ...]:
         names = [name for name, kind in METHODS.items() if name not in RIVALS and (images or not kind.takes_images)]
-        return (*(replace(declared(name, data), **(changes or {}).get(name, {})) for name in names), *also)
+        found = {name: declared(name, data) for name in names} | {row.label: row for row in (*learners(data), *also)}
+        return tuple(replace(row, **(changes or {}).get(label, {})) for label, row in found.items())
 
     return rows
 
 
+def learners(data: str) -> tuple[Row, ...]:
+    """Return the rows of BioHash that learn otherwise than the paper prints, or as the first edition read it."""
+    return (
+        declared("BioHash, started on data", data, "BioHash", ON_DATA),
+        declared("BioHash, max step", data, "BioHash", MAX_STEP, archived=True),
+    )
+
+
 def by_activity(data: str, activities: tuple[float, ...]) -> tuple[Row, ...]:
     """Return a row of BioHash for each activity."""
-    return tuple(declared(f"a={100 * a:g}%", data, "BioHash", {"activity": a}) for a in activities)
+    return tuple(declared(f"a={100 * a:g}%", data, "BioHash", {**ON_DATA, "activity": a}) for a in activities)

@@ -9,13 +9,15 @@ from typing import Any
 from .. import protocols, scores
 from ..choices import CHOICES, NEAREST
 from ..experiment import Experiment, Row
+from ..settings import MAX_STEP, ON_DATA, PRINTED
 from .rows import AT_1000, CLASSES, TO_32, declared
 
 _SCHEDULE: dict[str, Any] = {"relative_rate": True, "smooth": True, "norm_tol": 0.0}
 _ROWS: dict[str, Any] = {"reduction": "implicit", "start": "rows", "learning_rate": 0.5, "max_epochs": 4, **_SCHEDULE}
 _RANDOM: dict[str, Any] = {**_ROWS, "start": "normal"}
 _LEARNERS: dict[str, dict[str, Any]] = {  # where BioHash starts, and how it moves
-    "as in the tables": {},
+    "as printed, max step": MAX_STEP,
+    "as printed, implicit step": PRINTED,
     "N(0, 1), mean step 0.15": {**_RANDOM, "reduction": "mean", "learning_rate": 0.15},
     **{f"N(0, 1), implicit step {rate:g}": {**_RANDOM, "learning_rate": rate} for rate in (0.15, 0.5, 1.0)},
     "rows at 3, mean step 0.15": {**_ROWS, "reduction": "mean", "learning_rate": 0.15},
@@ -27,8 +29,8 @@ _LEARNERS: dict[str, dict[str, Any]] = {  # where BioHash starts, and how it mov
 
 
 def _learners(data: str, once: tuple[int, ...] = ()) -> tuple[Row, ...]:
-    """Return a row for each way to learn, with one seed at some of the lengths; there the step of the tables crawls."""
-    crawling = {"as in the tables": (2,)} if once else {}
+    """Return a row for each way to learn, with one seed at some of the lengths; there the printed schedule crawls."""
+    crawling = dict.fromkeys(("as printed, max step", "as printed, implicit step"), (2,)) if once else {}
     return tuple(
         declared(label, data, "BioHash", params, once=once, hash_lengths=crawling.get(label))
         for label, params in _LEARNERS.items()
@@ -46,6 +48,7 @@ EXPERIMENTS = (
             data,
             (
                 declared("BioHash", data, extras=(scores.final_energy,)),
+                declared("BioHash, started on data", data, "BioHash", ON_DATA, extras=(scores.final_energy,)),
                 *(declared(method, data) for method in others),
             ),
             task=protocols.retrieval_task,

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import protocols, scores
 from ..experiment import Experiment
+from ..settings import MAX_STEP, ON_DATA
 from .rows import ACTIVITIES, AT_1000, CLASSES, TO_16, TO_32, by_activity, compared, declared
 
 _NETWORKS = {"vgg16": "VGG16", "vgg16bn": "VGG16BN", "alexnet": "AlexNet"}
@@ -32,7 +33,6 @@ EXPERIMENTS = (
             compared(
                 f"cifar10-{network}",
                 *([declared("GreedyHash", f"cifar10-{network}")] if network == "vgg16" else []),
-                changes={"BioHash": {"once": (64,)}},
             ),
             extras=(scores.layer, partial(scores.ceiling, at=1000)),
             **AT_1000,
@@ -59,7 +59,7 @@ EXPERIMENTS = (
             "12_deep_features",
             f"cifar10-{network}",
             tuple(
-                declared(label, f"cifar10-{network}", "BioHash", task=partial(protocols.map_task, **kind))
+                declared(label, f"cifar10-{network}", "BioHash", ON_DATA, task=partial(protocols.map_task, **kind))
                 for label, kind in _MAPS.items()
             ),
             extras=(partial(scores.ceiling, at=1000),),
@@ -112,7 +112,7 @@ EXPERIMENTS = (
         "When BioHash stops learning, scored as in the tables of GloVe on a part of the words it may learn from",
         "13_words",
         "glove",
-        tuple(declared(label, "glove", "BioHash", schedule) for label, schedule in _SCHEDULES.items()),
+        tuple(declared(label, "glove", "BioHash", MAX_STEP | schedule) for label, schedule in _SCHEDULES.items()),
         task=protocols.word_validation_task,
         metric=partial(scores.word_map, metric="euclidean"),
         extras=(scores.cosine,),
