@@ -212,8 +212,8 @@ def _register(cells: dict[str, list[dict]], where: Path | None) -> str:
     entries = report.register(where)
     lines = ["(report-register)=\n## The register of deviations"]
     lines.append(
-        "Why cells lie more than three points from the paper, and which measure something else than the printed ones. The "
-        "entries are those of `results/deviations.toml`; a test fails for a deviating cell that has none."
+        "Why cells lie more than three points from the paper, and which measure something else than the printed ones. "
+        "The entries are those of `results/deviations.toml`; a test fails for a deviating cell that has none."
     )
     kinds = {"deviation": "", "unlike": " (not like for like)"}
     for kind, words in kinds.items():

@@ -18,6 +18,7 @@ RANGES: dict[str, Range] = {
     **dict.fromkeys([*_AT_LEAST_1.split(), "channel_winners", "pool", "stride"], _COUNT),
     **dict.fromkeys(["learning_rate", "filter_learning_rate", "expansion", "init_std", "init_norm"], _POSITIVE),
     **dict.fromkeys(_AT_LEAST_0.split(), _WEIGHT),
+    "max_epochs": (lambda v: v is None or v >= 1, "must be at least 1"),
     "momentum": (lambda v: 0 <= v < 1, "must lie in [0, 1)"),
     "percentile": (lambda v: 0 <= v < 50, "must lie in [0, 50)"),
     "reduction": (lambda v: v in ("max", "mean", "implicit"), "must be max, mean or implicit"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..datasets import FEATURES
-from ..hashers import METHODS, BioHash, Hasher
+from ..hashers import METHODS, BioConvHash, BioHash, Hasher
 from .paper import ACTIVITY_USED, CHANNEL_WINNERS_USED
 
 #: Methods that stand only in the tables that name them.
@@ -23,10 +23,8 @@ PRINTED: dict[str, Any] = {
 }
 #: The reading of the first edition: the update of a minibatch is divided by its largest entry.
 MAX_STEP = PRINTED | {"reduction": "max"}
-#: The library's own way: started on data, a few passes to a rate of zero.
-ON_DATA = {name: BioHash().get_params()[name] for name in PRINTED}
 
-#: How the layer of BioConvHash learned in the first edition: from random synapses, too briefly where units are many.
+#: How the layer of BioConvHash learns from random synapses; where units are many, its four passes are too few.
 RANDOM_LAYER: dict[str, Any] = {
     "reduction": "mean",
     "learning_rate": 0.2,
@@ -35,13 +33,20 @@ RANDOM_LAYER: dict[str, Any] = {
     "norm_tol": 1.06,
     "start": "normal",
 }
+#: The library's own way, for either method: started on data, a few passes to a rate of zero.
+ON_DATA: dict[str, dict[str, Any]] = {
+    "BioHash": {name: BioHash().get_params()[name] for name in PRINTED},
+    "BioConvHash": {name: BioConvHash().get_params()[name] for name in RANDOM_LAYER},
+}
 
 _SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     **{("BioHash", data): PRINTED | {"activity": activity} for data, activity in ACTIVITY_USED.items()},
     **{("BioHash", data): PRINTED | {"activity": ACTIVITY_USED["cifar10"]} for data in FEATURES},
     **{("NaiveBioHash", data): PRINTED for data in (*ACTIVITY_USED, *FEATURES)},
-    ("BioConvHash", "mnist"): {"image_shape": (1, 28, 28), "channel_winners": CHANNEL_WINNERS_USED["mnist"]},
-    ("BioConvHash", "cifar10"): {
+    ("BioConvHash", "mnist"): RANDOM_LAYER
+    | {"image_shape": (1, 28, 28), "channel_winners": CHANNEL_WINNERS_USED["mnist"]},
+    ("BioConvHash", "cifar10"): RANDOM_LAYER
+    | {
         "image_shape": (3, 32, 32),
         "kernel_sizes": (3, 4, 10),
         "n_filters": 400,

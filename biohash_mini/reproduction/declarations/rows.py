@@ -10,7 +10,7 @@ from typing import Any
 from ...hashers import METHODS
 from .. import protocols, scores
 from ..experiment import LENGTHS, Row
-from ..settings import MAX_STEP, ON_DATA, RIVALS, settings
+from ..settings import MAX_STEP, ON_DATA, PRINTED, RIVALS, settings
 
 TO_32, TO_16 = LENGTHS[:-1], LENGTHS[:-2]
 CLASSES: dict[str, Any] = {"task": protocols.retrieval_task, "metric": scores.class_map}
@@ -34,20 +34,29 @@ def compared(
 
     def rows() -> tuple[Row, ...]:
         names = [name for name, kind in METHODS.items() if name not in RIVALS and (images or not kind.takes_images)]
-        found = {name: declared(name, data) for name in names} | {row.label: row for row in (*learners(data), *also)}
-        return tuple(replace(row, **(changes or {}).get(label, {})) for label, row in found.items())
+        found = [declared(name, data) for name in names]
+        found += [started_on_data("BioHash", data), *also, *first_edition(*found)]
+        return tuple(replace(row, **(changes or {}).get(row.label, {})) for row in found)
 
     return rows
 
 
-def learners(data: str) -> tuple[Row, ...]:
-    """Return the rows of BioHash that learn otherwise than the paper prints, or as the first edition read it."""
-    return (
-        declared("BioHash, started on data", data, "BioHash", ON_DATA),
-        declared("BioHash, max step", data, "BioHash", MAX_STEP, archived=True),
+def started_on_data(label: str, data: str, **more: Any) -> Row:
+    """Return the row of a method that learns as the library does, not as the paper prints."""
+    return declared(f"{label}, started on data", data, label, ON_DATA[label], **more)
+
+
+def first_edition(*rows: Row) -> tuple[Row, ...]:
+    """Return those of the rows that the first edition trained by the max step, as archived rows of that name."""
+    learned = (row for row in rows if PRINTED.keys() <= row.params.keys())
+    return tuple(
+        replace(row, label=f"{row.label}, max step", params={**row.params, **MAX_STEP}, archived=True)
+        for row in learned
     )
 
 
 def by_activity(data: str, activities: tuple[float, ...]) -> tuple[Row, ...]:
-    """Return a row of BioHash for each activity."""
-    return tuple(declared(f"a={100 * a:g}%", data, "BioHash", {**ON_DATA, "activity": a}) for a in activities)
+    """Return a row of BioHash, started on data, for each activity."""
+    learner = ON_DATA["BioHash"]
+    rows = [declared(f"a={100 * a:g}%", data, "BioHash", {**learner, "activity": a}) for a in activities]
+    return (*rows, *first_edition(*rows))

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 from .. import protocols, scores
-from ..experiment import Experiment
+from ..experiment import Experiment, Row
 from ..settings import MAX_STEP, ON_DATA
-from .rows import ACTIVITIES, AT_1000, CLASSES, TO_16, TO_32, by_activity, compared, declared
+from .rows import ACTIVITIES, AT_1000, CLASSES, TO_16, TO_32, by_activity, compared, declared, first_edition
 
 _NETWORKS = {"vgg16": "VGG16", "vgg16bn": "VGG16BN", "alexnet": "AlexNet"}
 _MAPS: dict[str, dict[str, Any]] = {  # what may be made of the last map of a network
@@ -23,6 +23,20 @@ _SCHEDULES: dict[str, dict[str, Any]] = {  # when BioHash ends its training on w
     "30 epochs, annealed to rate zero": {"norm_tol": 0.0, "max_epochs": 30},
     "100 epochs, annealed to rate zero": {"norm_tol": 0.0, "max_epochs": 100},
 }
+_SMOOTH = tuple(
+    declared(f"{method} {end}", "mnist", method, metric=partial(scores.smoothness, most_alike=end == "top"))
+    for method in ("BioHash", "LSH")
+    for end in ("top", "bottom")
+)
+
+
+def _of_maps(data: str) -> tuple[Row, ...]:
+    """Return a row of BioHash, started on data, for each thing that may be made of a network's last map."""
+    tasks = {label: partial(protocols.map_task, **kind) for label, kind in _MAPS.items()}
+    rows = [declared(label, data, "BioHash", ON_DATA["BioHash"], task=task) for label, task in tasks.items()]
+    return (*rows, *first_edition(*rows))
+
+
 EXPERIMENTS = (
     *(
         Experiment(
@@ -58,10 +72,7 @@ EXPERIMENTS = (
             (f"BioHash on what can be made of {_NETWORKS[network]}'s last map, validation split of CIFAR-10, mAP@1000"),
             "12_deep_features",
             f"cifar10-{network}",
-            tuple(
-                declared(label, f"cifar10-{network}", "BioHash", ON_DATA, task=partial(protocols.map_task, **kind))
-                for label, kind in _MAPS.items()
-            ),
+            _of_maps(f"cifar10-{network}"),
             extras=(partial(scores.ceiling, at=1000),),
             hash_lengths=(2, 4, 8),
             seeds=1,
@@ -74,11 +85,7 @@ EXPERIMENTS = (
         "Functional smoothness on MNIST, Pearson's r",
         "08_smoothness",
         "mnist",
-        tuple(
-            declared(f"{method} {end}", "mnist", method, metric=partial(scores.smoothness, most_alike=end == "top"))
-            for method in ("BioHash", "LSH")
-            for end in ("top", "bottom")
-        ),
+        (*_SMOOTH, *first_edition(*_SMOOTH)),
         hash_lengths=TO_32,
         higher_is_better=False,
         **CLASSES,
