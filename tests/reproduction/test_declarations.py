@@ -77,5 +77,25 @@ def test_every_row_can_be_made_and_has_a_name_of_its_own(name):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_recorded_line_has_its_place_in_the_table(name):
-    cells = {(trial.row.label, trial.hash_length) for trial in EXPERIMENTS[name].trials()}
-    assert {(r["method"], r["hash_length"]) for r in results.read(name)} <= cells
+    experiment = EXPERIMENTS[name]
+    cells = {(trial.row.label, trial.hash_length) for trial in experiment.trials()}
+    archive = {(row.label, k) for row in experiment.all_rows() if row.archived for k in experiment.hash_lengths}
+    assert {(r["method"], r["hash_length"]) for r in results.read(name)} <= cells | archive
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_record_was_made_with_the_parameters_that_its_row_declares(name):
+    rows = {row.label: row for row in EXPERIMENTS[name].all_rows()}
+    for r in results.read(name):
+        for parameter in ("reduction", "start", "max_epochs", "norm_tol"):
+            declared, used = rows[r["method"]].params.get(parameter), r["params"].get(parameter)
+            assert None in (declared, used) or declared == used, (r["method"], r["hash_length"], parameter)
+
+
+def test_an_archived_row_is_shown_and_never_measured(tmp_path):
+    key = {"profile": "full", "method": "BioHash, max step", "seed": 0}
+    results.append("mnist", key | {"hash_length": 4, "value": 48.0}, tmp_path)
+    assert EXPERIMENTS["mnist"].row("BioHash, max step").archived
+    assert "BioHash, max step" not in {trial.row.label for trial in EXPERIMENTS["mnist"].trials()}
+    shown = [c for c in report.cells(["mnist"], where=tmp_path) if c["method"] == "BioHash, max step"]
+    assert [(c["hash_length"], c["ours"]) for c in shown] == [(4, 48.0)]

@@ -84,3 +84,14 @@ def test_the_register_speaks_of_cells_that_exist():
         for method in entry["methods"]:
             for k in entry["hash_lengths"]:
                 assert (entry["experiment"], method, k) in known
+
+
+def test_costs_are_summed_by_experiment_and_count_a_measurement_once(tmp_path, capsys):
+    about = {"profile": "full", "seed": 0, "hash_length": 2, "peak_memory_mb": 7}
+    for end, seconds in (("top", 5.0), ("bottom", 3.0)):  # two readings of one fitted hasher
+        results.append("smoothness", about | {"method": f"BioHash {end}", "seconds": seconds, "value": 1.0}, tmp_path)
+    results.append("smoothness", about | {"method": "LSH top", "seconds": 2.0, "value": 1.0}, tmp_path)
+    cost = report.cost(["smoothness"], where=tmp_path).loc["smoothness"]
+    assert (cost["recorded"], cost["seconds"], cost["longest"], cost["memory"]) == (3, 7, 5, 7)
+    assert main(["report", "smoothness", "--cost", "--results", str(tmp_path)]) == 0
+    assert "7 s, 0.0 hours" in capsys.readouterr().out

@@ -3,8 +3,10 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
+from types import SimpleNamespace
 
-from biohash_mini.reproduction import results
+from biohash_mini.reproduction import results, runner
 from biohash_mini.reproduction.runner import run
 
 
@@ -18,6 +20,46 @@ def test_a_run_fills_in_what_is_missing_with_its_provenance(tmp_path):
     assert bio["params"]["activity"] == 0.05 and bio["n_units"] == 40 and bio["epochs"] >= 1
     provenance = {"data_sha256", "versions", "commit", "device", "threads", "date", "seconds", "peak_memory_mb"}
     assert provenance <= set(bio) and len(bio["data_sha256"]) == 64
+
+
+def test_runs_side_by_side_record_what_one_run_would(tmp_path):
+    chosen = {"methods": ["LSH", "PCAHash", "ITQ"], "hash_lengths": [2, 4], "seeds": [0]}
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    assert run("mnist", "mini", **chosen, where=alone) == run("mnist", "mini", **chosen, where=together, workers=2) == 6
+    scores = [{results.key_of(r): r["value"] for r in results.read("mnist", folder)} for folder in (alone, together)]
+    assert scores[0] == scores[1]
+    assert run("mnist", "mini", **chosen, where=together, workers=2) == 0
+
+
+def test_work_that_does_not_fit_beside_other_work_waits_for_it(monkeypatch):
+    big, small = (runner.Step("mnist", label, 2, 0) for label in ("DH", "LSH"))
+    started: list = []
+
+    class Pool:
+        def __init__(self, *given): ...
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *given): ...
+        def submit(self, work, job, *given):
+            started.append(job)
+            future = Future()
+            future.set_result([(step, True, ()) for step in job])
+            return future
+
+    monkeypatch.setattr(runner, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(runner, "wait", lambda running, **given: SimpleNamespace(done=list(running)[:1]))
+    needs = {(big,): 1e9, (big, big): 1e9, (small,): 1.0}  # MB: no two of the first fit together
+    assert len(list(runner._outcomes(needs, "mini", None, workers=2))) == 4
+    assert started == [(big,), (big, big), (small,)]
+
+
+def test_the_memory_and_time_of_a_row_are_expected_from_its_records():
+    lines = [{"method": "LSH", "hash_length": k, "seconds": 10.0 * k, "peak_memory_mb": k} for k in (2, 32)]
+    step = runner.Step("mnist", "LSH", 16, 1)
+    assert runner._expected("seconds", step, {"mnist": lines}) == 20.0
+    assert runner._expected("peak_memory_mb", step._replace(hash_length=64), {"mnist": lines}) == 32
+    assert runner._expected("seconds", step._replace(label="SH"), {"mnist": lines}) == runner._UNKNOWN["seconds"]
 
 
 def test_a_killed_run_goes_on_where_it_was(tmp_path):
