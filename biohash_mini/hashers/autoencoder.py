@@ -119,7 +119,7 @@ class UHBNN(Network):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.hash_length = hash_length
+        super().__init__(hash_length, center=center, seed=seed, device=device)
         self.hidden = hidden
         self.quantisation = quantisation
         self.independence = independence
@@ -127,9 +127,6 @@ class UHBNN(Network):
         self.weight_decay = weight_decay
         self.n_rounds = n_rounds
         self.n_iterations = n_iterations
-        self.center = center
-        self.seed = seed
-        self.device = device
         self.verbose = verbose
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
@@ -168,9 +165,7 @@ class UHBNN(Network):
         return super()._activations(X / self.scale_)
 
     def _check_shape(self, n: int, d: int) -> None:
-        require(
-            self.hash_length <= d, f"hash_length must be at most the number of features {d}, got {self.hash_length}"
-        )
+        ITQ(self.hash_length)._check_shape(n, d)  # codes begin as those of ITQ
 
     def _check_params(self) -> None:
         super()._check_params()

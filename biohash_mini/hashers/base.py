@@ -29,11 +29,10 @@ Callback = Callable[[int, float], bool | None]
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A method that turns vectors into hash codes.
 
-    A subclass stores its parameters in ``__init__`` (``hash_length``, ``seed``, ``device``, ``center`` among them),
-    learns in ``_fit`` and names its kind of code in ``sparse_codes``. Learned state ends in an underscore; whatever
-    does is saved and loaded. Most methods only need ``weights_``, shape (m, d).
-
-    Methods whose layer reads features of the input, rather than the input, override ``fit_features`` and ``features``.
+    A subclass stores its parameters in ``__init__``, learns in ``_fit`` and names its kind of code in ``sparse_codes``.
+    Learned state ends in an underscore; whatever does is saved and loaded. Most methods only need ``weights_``, shape
+    (m, d). One whose layer reads features of the input, rather than the input, overrides ``fit_features`` and
+    ``features``.
 
     Parameters
     ----------
@@ -58,13 +57,15 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     __metadata_request__fit: ClassVar[dict] = {"callback": UNUSED}  # of fit itself, not for scikit-learn to route
 
-    hash_length: int
-    center: bool
-    seed: int
-    device: str
     weights_: Tensor
     mean_: Tensor
     n_features_in_: int
+
+    def __init__(self, hash_length: int = 16, *, center: bool = True, seed: int = 0, device: str = "auto") -> None:
+        self.hash_length = hash_length
+        self.center = center
+        self.seed = seed
+        self.device = device
 
     def fit(self, X: object, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from the rows of X, shape (n, d), and return self; ``y`` is ignored.
@@ -191,8 +192,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return callback is not None and bool(callback(number, value))
 
     def _planned_units(self) -> int:
-        """Return m before fitting."""
-        return self.hash_length
+        """Return m before fitting: k / a of a method that has an ``activity``, else k."""
+        return round(self.hash_length / getattr(self, "activity", 1))
 
     def _learned(self) -> dict[str, Any]:
         return {name: v for name, v in vars(self).items() if name.endswith("_") and not name.startswith("_")}

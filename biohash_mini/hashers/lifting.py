@@ -127,19 +127,13 @@ class SOLHash(Hasher):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.hash_length = hash_length
+        super().__init__(hash_length, center=center, seed=seed, device=device)
         self.activity = activity
         self.fan_in = fan_in
         self.n_samples = n_samples
         self.n_steps = n_steps
         self.n_operator_steps = n_operator_steps
-        self.center = center
-        self.seed = seed
-        self.device = device
         self.verbose = verbose
-
-    def _planned_units(self) -> int:
-        return round(self.hash_length / self.activity)
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
         rows = torch.randperm(len(X), generator=rng)[: self.n_samples].to(X.device)
