@@ -10,6 +10,7 @@ import os
 import shutil
 from collections import OrderedDict
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -46,21 +47,12 @@ CONVOLUTIONS = {
 
 def _alexnet_convolutions() -> nn.Sequential:
     """Return AlexNet's five convolutions: (n, 3, 224, 224) to (n, 256, 6, 6)."""
-    return nn.Sequential(
-        nn.Conv2d(3, 64, 11, stride=4, padding=2),
-        nn.ReLU(inplace=True),
-        nn.MaxPool2d(3, stride=2),
-        nn.Conv2d(64, 192, 5, padding=2),
-        nn.ReLU(inplace=True),
-        nn.MaxPool2d(3, stride=2),
-        nn.Conv2d(192, 384, 3, padding=1),
-        nn.ReLU(inplace=True),
-        nn.Conv2d(384, 256, 3, padding=1),
-        nn.ReLU(inplace=True),
-        nn.Conv2d(256, 256, 3, padding=1),
-        nn.ReLU(inplace=True),
-        nn.MaxPool2d(3, stride=2),
-    )
+    first = [nn.Conv2d(3, 64, 11, stride=4, padding=2), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2)]
+    second = [nn.Conv2d(64, 192, 5, padding=2), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2)]
+    small: list[nn.Module] = []
+    for before, width in pairwise((192, 384, 256, 256)):
+        small += [nn.Conv2d(before, width, 3, padding=1), nn.ReLU(inplace=True)]
+    return nn.Sequential(*first, *second, *small, nn.MaxPool2d(3, stride=2))
 
 
 def _vgg16_convolutions(batch_norm: bool) -> nn.Sequential:
@@ -69,11 +61,8 @@ def _vgg16_convolutions(batch_norm: bool) -> nn.Sequential:
     channels = 3
     for width, depth in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
         for _ in range(depth):
-            layers += [
-                nn.Conv2d(channels, width, 3, padding=1),
-                *[nn.BatchNorm2d(width)] * batch_norm,
-                nn.ReLU(inplace=True),
-            ]
+            norm = [nn.BatchNorm2d(width)] if batch_norm else []
+            layers += [nn.Conv2d(channels, width, 3, padding=1), *norm, nn.ReLU(inplace=True)]
             channels = width
         layers.append(nn.MaxPool2d(2, stride=2))
     return nn.Sequential(*layers)
@@ -92,19 +81,15 @@ def build(name: str, layer: str) -> nn.Sequential:
     """
     if name not in NETWORKS or layer not in LAYERS:
         raise ValueError(f"no layer {layer!r} of {name!r}; choose one of {', '.join(LAYERS)} of {', '.join(NETWORKS)}")
+    alexnet = name == "alexnet"
     parts: OrderedDict[str, nn.Module] = OrderedDict()
-    parts["features"] = _alexnet_convolutions() if name == "alexnet" else _vgg16_convolutions(name == "vgg16bn")
-    if layer == "pooled":
-        parts["avgpool"] = nn.AdaptiveAvgPool2d(1)
-    elif layer == "fc7":
-        parts["avgpool"] = nn.AdaptiveAvgPool2d(6 if name == "alexnet" else 7)
+    parts["features"] = _alexnet_convolutions() if alexnet else _vgg16_convolutions(name == "vgg16bn")
+    if layer != "pool5":
+        parts["avgpool"] = nn.AdaptiveAvgPool2d(1 if layer == "pooled" else 6 if alexnet else 7)
     parts["flatten"] = nn.Flatten()
-    if layer == "fc7" and name == "alexnet":
-        fc = [nn.Dropout(), nn.Linear(256 * 36, 4096), nn.ReLU(), nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU()]
-        parts["classifier"] = nn.Sequential(*fc)
-    elif layer == "fc7":
-        fc = [nn.Linear(512 * 49, 4096), nn.ReLU(), nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU()]
-        parts["classifier"] = nn.Sequential(*fc)
+    if layer == "fc7":
+        fc6 = [nn.Dropout(), nn.Linear(256 * 36, 4096)] if alexnet else [nn.Linear(512 * 49, 4096)]
+        parts["classifier"] = nn.Sequential(*fc6, nn.ReLU(), nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU())
     return nn.Sequential(parts).eval()
 
 

@@ -1,6 +1,6 @@
 """Data sets and the tasks made of them: which rows are searched, which are the queries, and their true neighbours."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,12 +12,7 @@ from .sources import SPECS, find, known, read_full
 
 NAMES = tuple(SPECS)
 PROFILES = ("mini", "full")
-QUERIES_PER_CLASS = {
-    ("mnist", "full"): 100,
-    ("cifar10", "full"): 1_000,
-    ("mnist", "mini"): 100,
-    ("cifar10", "mini"): 50,
-}
+QUERIES_PER_CLASS = {("cifar10", "full"): 1_000, ("cifar10", "mini"): 50}  # 100 of all others
 SAMPLE_LAYER = "alexnet pooled, 224 px"  # of the embedded features
 FEATURES = tuple(name for name, spec in SPECS.items() if not spec.sha256)  # of CIFAR-10's images, row by row
 
@@ -51,19 +46,13 @@ class Task:
         """
         if self.database_labels is None:
             raise ValueError("a validation split needs labels, and this task has none")
-        chosen = sample_per_class(self.database_labels, per_class, seed)
-        rest = np.delete(np.arange(len(self.database)), chosen)
-        ids = np.arange(len(self.database)) if self.database_ids is None else self.database_ids
-        return Task(
-            database=self.database[rest],
-            queries=self.database[chosen],
-            database_labels=self.database_labels[rest],
-            query_labels=self.database_labels[chosen],
-            database_ids=ids[rest],
-            query_ids=ids[chosen],
-            image_shape=self.image_shape,
-            sha256=self.sha256,
-        )
+        X, labels, rows = self.database, self.database_labels, np.arange(len(self.database))
+        ids = rows if self.database_ids is None else self.database_ids
+        chosen = sample_per_class(labels, per_class, seed)
+        rest = np.delete(rows, chosen)
+        split = {"database_labels": labels[rest], "query_labels": labels[chosen]}
+        split |= {"database_ids": ids[rest], "query_ids": ids[chosen]}
+        return replace(self, database=X[rest], queries=X[chosen], **split, train=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +86,9 @@ class Dataset:
         """
         if self.labels is None:
             raise ValueError(f"{self.name} has no labels; use word_task, whose truth is the nearest neighbours")
-        per_class = queries_per_class
-        if per_class is None:
-            images = "cifar10" if self.name in FEATURES else self.name
-            per_class = QUERIES_PER_CLASS.get((images, self.profile), 100)
-        queries = sample_per_class(self.labels, per_class, seed)
+        images = "cifar10" if self.name in FEATURES else self.name
+        usual = QUERIES_PER_CLASS.get((images, self.profile), 100)
+        queries = sample_per_class(self.labels, usual if queries_per_class is None else queries_per_class, seed)
         return self._task(np.delete(np.arange(len(self)), queries), queries)
 
     def word_task(self, seed: int = 0, size: int | None = None) -> Task:
@@ -119,17 +106,9 @@ class Dataset:
 
     def _task(self, database: np.ndarray, queries: np.ndarray, train=None, labelled: bool = True) -> Task:
         """Return the task whose database and queries are these rows."""
-        return Task(
-            database=self.vectors(database),
-            queries=self.vectors(queries),
-            database_labels=self.labels[database] if labelled else None,
-            query_labels=self.labels[queries] if labelled else None,
-            database_ids=database,
-            query_ids=queries,
-            train=train,
-            image_shape=self.image_shape,
-            sha256=self.sha256,
-        )
+        X, Q = self.vectors(database), self.vectors(queries)
+        labels = (self.labels[database], self.labels[queries]) if labelled else (None, None)
+        return Task(X, Q, *labels, database, queries, train, self.image_shape, self.sha256)
 
 
 def load(name: str, profile: str = "mini", *, pool: bool = True) -> Dataset:
@@ -175,10 +154,9 @@ def pool_positions(maps: np.ndarray, network: str) -> np.ndarray:
 def sample_per_class(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
     """Return ``count`` random row numbers of each class, ascending, shape (classes * count,)."""
     classes, sizes = np.unique(labels, return_counts=True)
-    if not 0 < count < sizes.min():
-        raise ValueError(
-            f"cannot take {count} rows per class: choose 1 to {sizes.min() - 1}, so that each class keeps one"
-        )
+    most = sizes.min() - 1
+    if not 0 < count <= most:
+        raise ValueError(f"cannot take {count} rows per class: choose 1 to {most}, so that each class keeps one")
     rng = np.random.default_rng(seed)
     return np.sort(np.concatenate([rng.choice(np.flatnonzero(labels == c), count, replace=False) for c in classes]))
 
