@@ -130,9 +130,9 @@ class UHBNN(Network):
         self.verbose = verbose
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
-        self.scale_ = (X.max() - X.min()).item() or 1.0
         first = ITQ(self.hash_length, center=False, seed=self.seed, device=str(X.device)).fit(X)
         B = signs(X @ first.weights_.T)
+        self.scale_ = (X.max() - X.min()).item() or 1.0
         X = X / self.scale_
         layers, losses = self._start(X), []
         for round_ in tqdm(range(self.n_rounds + 1), unit="round", disable=not self.verbose):
@@ -163,9 +163,6 @@ class UHBNN(Network):
 
     def _activations(self, X: Tensor) -> Tensor:
         return super()._activations(X / self.scale_)
-
-    def _check_shape(self, n: int, d: int) -> None:
-        ITQ(self.hash_length)._check_shape(n, d)  # codes begin as those of ITQ
 
     def _check_params(self) -> None:
         super()._check_params()

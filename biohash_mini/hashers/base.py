@@ -201,20 +201,17 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _known(self, X: object) -> np.ndarray | Tensor:
         """Return X as rows of the size that the hasher was fitted with."""
         self._check_fitted()
-        rows = as_rows(X)
-        if rows.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted with {self.n_features_in_}"
-            )
+        rows, d = as_rows(X), self.n_features_in_
+        require(rows.shape[1] == d, f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted with {d}")
         return rows
 
     def _allowed(self, hash_lengths: Iterable[int]) -> list[int]:
         """Return the lengths if this hasher, which must be fitted, has codes of them."""
         self._check_fitted()
-        lengths = list(hash_lengths)
+        lengths, k = list(hash_lengths), self.hash_length
         require(all(map(_is_count, lengths)), f"hash_length must be an integer of at least 1, got {lengths}")
-        if not self.free_length and set(lengths) != {self.hash_length}:
-            raise ValueError(f"{type(self).__name__} has codes of hash_length {self.hash_length} only, got {lengths}")
+        possible = self.free_length or set(lengths) == {k}
+        require(possible, f"{type(self).__name__} has codes of hash_length {k} only, got {lengths}")
         return lengths
 
     def _check_params(self) -> None:
@@ -231,12 +228,11 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _is_fitted(self) -> bool:
         return hasattr(self, "n_features_in_")
 
+    __sklearn_is_fitted__ = _is_fitted
+
     def _check_fitted(self) -> None:
         if not self._is_fitted():
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._is_fitted()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
