@@ -39,17 +39,9 @@ def part_task(data: str, profile: str, seed: int, size: int = 10_000, validation
     """Return the task of a table, or its validation split, with 1,000 queries and a random part of the database."""
     task = (validation_task if validation else retrieval_task)(data, profile, seed)
     rows = np.sort(np.random.default_rng(seed).permutation(len(task.database))[:size])
-    database = task.database[rows]
-    return replace(
-        task,
-        database=database,
-        train=database,
-        database_labels=task.database_labels[rows],
-        queries=task.queries[:1_000],
-        query_labels=task.query_labels[:1_000],
-        database_ids=None,
-        query_ids=None,
-    )
+    labels = task.database_labels[rows], task.query_labels[:1_000]
+    part = Task(task.database[rows], task.queries[:1_000], *labels)
+    return replace(part, image_shape=task.image_shape, sha256=task.sha256)
 
 
 @keep

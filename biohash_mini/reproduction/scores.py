@@ -101,13 +101,9 @@ def cosine(found: Outcome) -> Fields:
 def other_readings(found: Outcome, metric: str) -> Fields:
     """Return mAP@100 as printed, ``literal``, with its bounds, and all readings for every tenth query."""
     near, rows = _near(found, metric)
-    literal = in_percent(*tie_bounds(found.queries, found.database, **LITERAL.given(near, rows)))
-    return {
-        "literal": literal["value"],
-        "literal_best": literal["best"],
-        "literal_worst": literal["worst"],
-        "readings": score_readings(found.database, near[::10], rows[::10]),
-    }
+    literal = map(percent, tie_bounds(found.queries, found.database, **LITERAL.given(near, rows)))
+    fields: Fields = dict(zip(("literal", "literal_best", "literal_worst"), literal, strict=True))
+    return fields | {"readings": score_readings(found.database, near[::10], rows[::10])}
 
 
 def _near(found: Outcome, metric: str) -> tuple[np.ndarray, np.ndarray]:
