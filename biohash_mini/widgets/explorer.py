@@ -8,7 +8,7 @@ from ..reproduction import report
 from ..reproduction.declarations import EXPERIMENTS
 from ..reproduction.paper import TABLES
 from ..reproduction.plots import row_colors
-from .base import HERE, Widget, module
+from .base import HERE, Widget, module, svg
 
 FIELDS = ("method", "hash_length", "paper", "ours", "sd", "seeds", "worst", "best", "verdict", "reason")
 
@@ -82,8 +82,7 @@ class ResultsExplorer(Widget):
         for j, k in enumerate(lengths):
             style = 'font-size="8" text-anchor="middle" fill="currentColor"'
             marks.append(f'<text x="{width * (j + 0.5):.1f}" y="167" {style}>k = {k}</text>')
-        start = '<svg xmlns="http://www.w3.org/2000/svg" aria-hidden="true" viewBox="0 0 300 170">'
-        return f'{start}<path d="M0,156H300" stroke="currentColor"/>{"".join(marks)}</svg>'
+        return svg("0 0 300 170", '<path d="M0,156H300" stroke="currentColor"/>', *marks)
 
 
 def gather(cells: Iterable[dict]) -> list[dict]:

@@ -7,7 +7,7 @@ from traitlets import Bool, Dict, Int, List, Unicode, observe
 
 from ..codes import Codes, SparseCodes, concatenate
 from ..datasets import Task, sample_per_class
-from .base import HERE, Widget, module
+from .base import HERE, Widget, module, svg
 from .packing import pack, sheet
 
 Pair = tuple[Codes, Codes]
@@ -91,20 +91,18 @@ class RetrievalExplorer(Widget):
         tables = {method: tables[method] for method in dict.fromkeys(method for method, _ in codes)}
         labels = np.concatenate([task.query_labels[self._queries], task.database_labels[self._database]])
         method = str(traits.pop("method", next(reversed(tables))))
-        super().__init__(
-            **{
-                "method": method,
-                "hash_length": int(next(reversed(tables[method]))),
-                "n_queries": len(self._queries),
-                "labels": labels.tolist(),
-                "names": list(names or map(str, range(labels.max() + 1))),
-                "sheet": self._sheet(np.arange(len(labels)), COLUMNS),
-                "side": task.image_shape[-1],
-                "tables": tables,
-                "can_fit": fit is not None,
-            }
-            | traits
-        )
+        shown = {
+            "method": method,
+            "hash_length": int(next(reversed(tables[method]))),
+            "n_queries": len(self._queries),
+            "labels": labels.tolist(),
+            "names": list(names or map(str, range(labels.max() + 1))),
+            "sheet": self._sheet(np.arange(len(labels)), COLUMNS),
+            "side": task.image_shape[-1],
+            "tables": tables,
+            "can_fit": fit is not None,
+        }
+        super().__init__(**shown | traits)
         if fit is None and (self.method, self.hash_length) not in codes:
             raise ValueError(f"no codes of {self.method} at k = {self.hash_length}, and no way to fit them")
 
@@ -144,17 +142,14 @@ class RetrievalExplorer(Widget):
 
     def picture(self) -> str:
         """Return the query and its nearest images as a still SVG."""
-        _, items = self.ranking()
-        strip = self._sheet(np.array([self.query, *items]), 1 + len(items))
-        labels = np.array(self.labels)
-        frames = []
-        for i, right in enumerate(labels[items] == labels[self.query], start=1):
+        items = [self.query, *self.ranking()[1]]
+        strip, width = self._sheet(np.array(items), len(items)), 20 * len(items)
+        shapes = [f'<image href="{strip}" width="{width}" height="20"/>']
+        for i, item in enumerate(items[1:], start=1):
+            right = self.labels[item] == self.labels[self.query]
             look = 'stroke="#009e73"' if right else 'stroke="#cc3311" stroke-dasharray="3 2"'
-            frames.append(f'<rect x="{20 * i + 1}" y="1" width="18" height="18" fill="none" stroke-width="2" {look}/>')
-        box = f"0 0 {20 * (1 + len(items))} 20"
-        image = f'<image href="{strip}" width="{20 * (1 + len(items))}" height="20"/>'
-        start = '<svg xmlns="http://www.w3.org/2000/svg" aria-hidden="true"'
-        return f'{start} viewBox="{box}">{image}{"".join(frames)}</svg>'
+            shapes.append(f'<rect x="{20 * i + 1}" y="1" width="18" height="18" fill="none" stroke-width="2" {look}/>')
+        return svg(f"0 0 {width} 20", *shapes)
 
 
 def packed_codes(codes: Codes) -> dict:
