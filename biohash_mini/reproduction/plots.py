@@ -27,7 +27,7 @@ COLORS = {
     "UH-BNN": "#999933",
     "paper": "#b8860b",
 }
-#: For rows that have no colour of their own; none of the above.
+# for rows that have no colour of their own; none of the above
 SPARE = "#44aa99 #6699cc #661100 #bb5566 #004488 #ddaa33 #7f7f00 #994455 #5d3a9b #00797f".split()
 _CYCLE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b8860b", "#666666"]
 

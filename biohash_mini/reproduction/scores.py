@@ -40,23 +40,21 @@ def tie_orders(found: Outcome) -> Fields:
 
 def by_tie_order(queries: Codes, database: Codes, task: Task) -> dict[str, float]:
     """Return mAP in percent for the orders inside ties that common code would produce, by their names."""
-    query_labels, database_labels = _labels(task)
-    by_class = np.argsort(database_labels, kind="stable")
-    labels = database_labels[by_class]
+    asked, labels = _labels(task)
+    by_class = np.argsort(labels, kind="stable")
 
-    def by_numpy() -> float:
-        """Return mAP when ties fall as numpy's default sort, which is not stable, leaves them."""
-        D = queries.hamming(database[by_class]).astype(np.int64)
-        relevant = (labels[np.argsort(row)] == label for row, label in zip(D, query_labels, strict=True))
-        return float(np.mean([average_precision(np.arange(len(labels)), r)[0] for r in relevant]))
+    def in_order(rows: slice | np.ndarray) -> float:
+        return percent(mean_average_precision(queries, database[rows], asked, labels[rows], ties="index"))
 
-    def in_order(database: Codes, labels: np.ndarray) -> float:
-        return mean_average_precision(queries, database, query_labels, labels, ties="index")
-
+    D = queries.hamming(database[by_class]).astype(np.int64)
+    ranked = (labels[by_class[np.argsort(row)]] for row in D)  # as numpy's default sort, which is not stable, has it
+    hits = (found == label for found, label in zip(ranked, asked, strict=True))
     return {
-        "database order": percent(in_order(database, database_labels)),
-        "sorted by class, stable sort": percent(in_order(database[by_class], labels)),
-        "sorted by class, numpy's default sort": percent(by_numpy()),
+        "database order": in_order(slice(None)),
+        "sorted by class, stable sort": in_order(by_class),
+        "sorted by class, numpy's default sort": percent(
+            np.mean([average_precision(np.arange(len(labels)), hit)[0] for hit in hits])
+        ),
     }
 
 
