@@ -19,22 +19,12 @@ _BLOCK = 1 << 24  # distances computed at a time, so that temporaries stay near 
 
 
 class Codes(ABC):
-    """A column of n hash codes: ``len``, slicing, Hamming distance, storage.
+    """A column of n hash codes: ``len``, slicing, Hamming distance, storage."""
 
-    Attributes
-    ----------
-    n_units : int
-        Bits of a code (m).
-    max_distance : int
-        The largest Hamming distance two codes can have.
-    bits_per_item : int
-        Storage of one code in bits.
-    """
-
-    array: np.ndarray  # (n, ·), what is stored
-    n_units: int
-    max_distance: int
-    bits_per_item: int
+    array: np.ndarray  #: (n, ·), what is stored
+    n_units: int  #: bits of a code (m)
+    max_distance: int  #: the largest Hamming distance two codes can have
+    bits_per_item: int  #: storage of one code in bits
 
     @abstractmethod
     def __init__(self, array: np.ndarray, n_units: int) -> None: ...

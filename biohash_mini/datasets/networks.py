@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from tqdm.auto import tqdm
 
-from ..inputs import torch_device
+from ..inputs import require, torch_device
 from ..storage import digest, load_arrays, save_arrays
 from .optional import optional
 from .sources import cache_folder, cache_path
@@ -104,8 +104,7 @@ def canonical_weights(name: str) -> dict[str, Tensor]:
         path = Path(pooch.retrieve(_URL + file, None, fname=file, path=folders[-1], downloader=http))
     with path.open("rb") as stream:
         intact = hashlib.file_digest(stream, "sha256").hexdigest().startswith(sha256)
-    if not intact:
-        raise ValueError(f"{path} is not the published file: its SHA-256 does not begin with {sha256}; remove it")
+    require(intact, f"{path} is not the published file: its SHA-256 does not begin with {sha256}; remove it")
     return torch.load(path, map_location="cpu", weights_only=True)
 
 
@@ -169,10 +168,8 @@ def extract(
         Maps preprocessed images to features (n, d).
     path : path
         File to write; nothing is computed if it holds the same features already.
-    side : int
-        Pixels of the square that the network sees.
-    batch_size : int >= 1
-        Images at a time.
+    side, batch_size : int >= 1
+        Pixels of the square that the network sees, and images at a time.
     device : str
         "auto", "cpu", "cuda" or "mps".
     also, about : mapping

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ..inputs import require
 from ..storage import digest, load_arrays
 from .decoders import decode_words
 from .optional import optional
@@ -44,8 +45,7 @@ class Task:
         The queries of this task stay unseen. With the paper's 100 per class, MNIST's 69,000 rows become 68,000 and
         1,000, those of CIFAR-10 49,000 and 1,000.
         """
-        if self.database_labels is None:
-            raise ValueError("a validation split needs labels, and this task has none")
+        require(self.database_labels is not None, "a validation split needs labels, and this task has none")
         X, labels, rows = self.database, self.database_labels, np.arange(len(self.database))
         ids = rows if self.database_ids is None else self.database_ids
         chosen = sample_per_class(labels, per_class, seed)
@@ -98,8 +98,7 @@ class Dataset:
         are no labels: :func:`nearest` gives the truth, in which every query also finds itself.
         """
         size = min(10_000, len(self) // 5) if size is None else size
-        if not 0 < size < len(self):
-            raise ValueError(f"size={size} must leave rows to train on: choose 1 to {len(self) - 1}")
+        require(0 < size < len(self), f"size={size} must leave rows to train on: choose 1 to {len(self) - 1}")
         order = np.random.default_rng(seed).permutation(len(self))
         chosen, rest = np.sort(order[:size]), np.sort(order[size:])
         return self._task(chosen, chosen, train=self.vectors(rest), labelled=False)
@@ -126,8 +125,7 @@ def load(name: str, profile: str = "mini", *, pool: bool = True) -> Dataset:
         Whether the maps of pool5 are averaged over their positions.
     """
     spec = known(name)
-    if profile not in PROFILES:
-        raise ValueError(f"unknown profile {profile!r}; choose one of {', '.join(PROFILES)}")
+    require(profile in PROFILES, f"unknown profile {profile!r}; choose one of {', '.join(PROFILES)}")
     layer = SAMPLE_LAYER if name in FEATURES else ""
     if profile == "full" and name in FEATURES:
         arrays, about = load_arrays(find(name))
@@ -139,8 +137,7 @@ def load(name: str, profile: str = "mini", *, pool: bool = True) -> Dataset:
         arrays, sha256 = read_full(name), spec.sha256
     else:
         arrays, sha256 = read_sample(FOLDER / spec.sample), spec.sample_sha256
-        if digest(arrays) != sha256:
-            raise ValueError(f"the embedded sample {spec.sample} is damaged: reinstall the package")
+        require(digest(arrays) == sha256, f"the embedded sample {spec.sample} is damaged: reinstall the package")
     words = decode_words(arrays["words"]) if "words" in arrays else None
     return Dataset(name, profile, arrays["X"], sha256, arrays.get("labels"), words, spec.image_shape, layer)
 
@@ -164,21 +161,11 @@ def sample_per_class(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
 def nearest(queries: np.ndarray, database: np.ndarray, top: int, metric: str = "euclidean") -> np.ndarray:
     """Return the row numbers of the ``top`` nearest database rows of each query, nearest first, shape (q, top) int64.
 
-    Parameters
-    ----------
-    queries, database : arrays of shapes (q, d) and (n, d)
-    top : int in 1..n
-    metric : {"euclidean", "cosine"}
-
-    Notes
-    -----
-    Every distance is computed, in float32 by faiss: nothing is approximated but the last digits. A query that is in
-    the database finds itself.
+    Queries (q, d) are compared with the database (n, d) by "euclidean" or "cosine" distance. Every distance is
+    computed, in float32 by faiss: nothing is approximated but the last digits. A query in the database finds itself.
     """
-    if metric not in ("euclidean", "cosine"):
-        raise ValueError(f"unknown metric {metric!r}; choose euclidean or cosine")
-    if not 0 < top <= len(database):
-        raise ValueError(f"top={top} must lie in 1..{len(database)}, the size of the database")
+    require(metric in ("euclidean", "cosine"), f"unknown metric {metric!r}; choose euclidean or cosine")
+    require(0 < top <= len(database), f"top={top} must lie in 1..{len(database)}, the size of the database")
     faiss = optional("faiss", extra="faiss")
     Q, X = (np.array(a, np.float32, order="C") for a in (queries, database))  # copies: faiss normalises in place
     if metric == "cosine":

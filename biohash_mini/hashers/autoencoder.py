@@ -149,16 +149,14 @@ class UHBNN(Network):
         optimizer = torch.optim.LBFGS(layers, max_iter=self.n_iterations, history_size=20, **given)
 
         def loss() -> Tensor:
-            fit = bnn_loss(self._outputs(X, layers), B, self.quantisation, self.independence, self.balance)
-            return fit + self.weight_decay / 2 * sum(W.square().sum() for W in layers[::2])
-
-        def descent() -> Tensor:
-            optimizer.zero_grad()
-            value = loss()
-            value.backward()
+            with torch.enable_grad():
+                fit = bnn_loss(self._outputs(X, layers), B, self.quantisation, self.independence, self.balance)
+                value = fit + self.weight_decay / 2 * sum(W.square().sum() for W in layers[::2])
+                optimizer.zero_grad()
+                value.backward()
             return value
 
-        optimizer.step(descent)
+        optimizer.step(loss)
         return loss().item()
 
     def _activations(self, X: Tensor) -> Tensor:

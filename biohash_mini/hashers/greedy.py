@@ -58,7 +58,8 @@ class GreedyHash(Hasher):
 
     .. math:: y_\mu = 1 \text{ iff } h_\mu = W_\mu\cdot x/\|x\| + c_\mu > 0
 
-    W and c descend on :func:`~biohash_mini.hashers.greedy.greedy_loss`, minibatch by minibatch, with momentum.
+    W and c descend on :func:`~biohash_mini.hashers.greedy.greedy_loss`, minibatch by minibatch, with momentum. Cosines
+    are those of centred inputs, where ``center`` is true.
 
     Parameters
     ----------
@@ -75,8 +76,6 @@ class GreedyHash(Hasher):
         Passes over the data.
     batch_size : int >= 2
         Rows of a minibatch; all their pairs enter the loss.
-    center : bool
-        Whether the mean of the training data is subtracted first, before cosines are taken too.
 
     Attributes
     ----------

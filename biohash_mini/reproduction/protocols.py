@@ -51,9 +51,6 @@ def with_inputs(task: Task, inputs: Callable[[np.ndarray, np.ndarray], np.ndarra
     return replace(task, database=database, queries=queries, train=None)
 
 
-# ---------------------------------------------------------------- neighbours
-
-
 @keep
 def neighbour_task(data: str, profile: str, seed: int) -> Task:
     """Return the SOLHash protocol: random rows that are learned from, searched, and each in turn the query."""
@@ -83,19 +80,13 @@ def neighbours(task: Task, top: int, metric: str) -> np.ndarray:
     return nearest(task.queries, task.database, top, metric)
 
 
-# ---------------------------------------------------------------- features of networks
-
-
 @keep
 def map_task(data: str, profile: str, seed: int, layer: str, whiten: bool | None = None, rank: int = 512) -> Task:
     """Return the validation split on what can be made of a network's last map.
 
-    Parameters
-    ----------
-    layer : {"pooled", "pool5"}
-        Its mean over positions, or all of it. The embedded sample has a map of one position.
-    whiten : bool, optional
-        With False only the ``rank`` leading principal components are kept; with True they also have variance one.
+    The ``layer`` is "pooled", the mean of the map over its positions, or "pool5", all of it; the embedded sample has a
+    map of one position. With ``whiten=False`` only the ``rank`` leading principal components are kept; with True they
+    also have variance one.
     """
     dataset = load(data, profile, pool=layer == "pooled")
     if profile == "full" and f" {layer}," not in dataset.layer:
@@ -109,9 +100,6 @@ def map_task(data: str, profile: str, seed: int, layer: str, whiten: bool | None
     X, Q = (X - mean) @ axes.T, (Q - mean) @ axes.T
     scale = X.std(0) + 1e-6 if whiten else torch.ones(())
     return replace(task, database=(X / scale).numpy(), queries=(Q / scale).numpy(), train=None)
-
-
-# ---------------------------------------------------------------- shadows
 
 
 def shadow(images: np.ndarray, strength: float = 0.3, area: float = 0.8, side: str = "lower") -> np.ndarray:

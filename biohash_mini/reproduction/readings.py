@@ -38,12 +38,8 @@ class Reading:
     def given(self, near: np.ndarray, rows: np.ndarray) -> dict[str, Any]:
         """Return the arguments that make :func:`~biohash_mini.metrics.mean_average_precision` follow this reading.
 
-        Parameters
-        ----------
-        near : array (q, more than ``relevant``)
-            The nearest rows of the database for each query, nearest first, the query itself among them.
-        rows : array (q,)
-            The rows of the database that are the queries.
+        ``near``, shape (q, more than ``relevant``), has the nearest rows of the database for each query, nearest first,
+        itself among them; ``rows``, shape (q,), are the rows of the database that are the queries.
         """
         if near.shape[1] <= self.relevant:
             raise ValueError(f"{self.relevant} neighbours besides the query are needed, got {near.shape[1] - 1}")

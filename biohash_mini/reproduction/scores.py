@@ -20,9 +20,6 @@ from .readings import FITTED, LITERAL, score_readings
 Fields = dict[str, Any]
 
 
-# ---------------------------------------------------------------- classes
-
-
 def class_map(found: Outcome, at: int | None = None) -> Fields:
     """Return mAP where items of the query's class are relevant."""
     return in_percent(*tie_bounds(found.asked, found.database, *_labels(found.task), at))
@@ -49,12 +46,11 @@ def by_tie_order(queries: Codes, database: Codes, task: Task) -> dict[str, float
     D = queries.hamming(database[by_class]).astype(np.int64)
     ranked = (labels[by_class[np.argsort(row)]] for row in D)  # as numpy's default sort, which is not stable, has it
     hits = (found == label for found, label in zip(ranked, asked, strict=True))
+    precisions = [average_precision(np.arange(len(labels)), hit)[0] for hit in hits]
     return {
         "database order": in_order(slice(None)),
         "sorted by class, stable sort": in_order(by_class),
-        "sorted by class, numpy's default sort": percent(
-            np.mean([average_precision(np.arange(len(labels)), hit)[0] for hit in hits])
-        ),
+        "sorted by class, numpy's default sort": percent(np.mean(precisions)),
     }
 
 
@@ -62,9 +58,6 @@ def _labels(task: Task) -> tuple[np.ndarray, np.ndarray]:
     if task.query_labels is None or task.database_labels is None:
         raise ValueError("this metric needs a task with labels")
     return task.query_labels, task.database_labels
-
-
-# ---------------------------------------------------------------- neighbours
 
 
 def pixel_map(found: Outcome, at: int = 100) -> Fields:
@@ -109,9 +102,6 @@ def _near(found: Outcome, metric: str) -> tuple[np.ndarray, np.ndarray]:
     return neighbours(found.task, 101, metric), np.arange(len(found.database))
 
 
-# ---------------------------------------------------------------- features of networks, shadows
-
-
 @lru_cache(maxsize=1)
 def no_hash(task: Task, at: int) -> float:
     """Return mAP in % of the ranking by cosine of the vectors themselves: the ceiling of their hashes."""
@@ -144,9 +134,6 @@ def in_shadow(found: Outcome, side: str = "lower") -> np.ndarray:
 def features_in_shadow(found: Outcome) -> np.ndarray:
     """Return what a network makes of the queries' images in shadow, shape (q, d)."""
     return dark_features(found.data, found.profile, found.seed)
-
-
-# ---------------------------------------------------------------- what else the paper measures
 
 
 def smoothness(found: Outcome, most_alike: bool) -> Fields:

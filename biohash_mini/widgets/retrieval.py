@@ -80,15 +80,16 @@ class RetrievalExplorer(Widget):
         seed: int = 0,
         **traits: object,
     ) -> None:
-        self._task, self._fit, classes = task, fit, len(np.unique(task.database_labels))
+        self._fit, classes = fit, len(np.unique(task.database_labels))
         rows = sample_per_class(task.query_labels, max(1, n_queries // classes), seed)
         self._queries = rows[np.argsort(task.query_labels[rows], kind="stable")]  # class by class, to choose from
         self._database = sample_per_class(task.database_labels, max(1, n_database // classes), seed)
         self._codes = {key: self._chosen(pair) for key, pair in codes.items()}
-        tables: dict[str, dict] = {}
+        tables: dict[str, dict] = {method: {} for method, _ in codes}
         for (method, k), chosen in sorted(self._codes.items(), key=lambda entry: entry[0][1]):
-            tables.setdefault(method, {})[str(k)] = packed_codes(chosen)
-        tables = {method: tables[method] for method in dict.fromkeys(method for method, _ in codes)}
+            tables[method][str(k)] = packed_codes(chosen)
+        images = np.concatenate([task.queries[self._queries], task.database[self._database]])
+        self._images = images.reshape(-1, *task.image_shape)
         labels = np.concatenate([task.query_labels[self._queries], task.database_labels[self._database]])
         method = str(traits.pop("method", next(reversed(tables))))
         shown = {
@@ -112,10 +113,7 @@ class RetrievalExplorer(Widget):
 
     def _sheet(self, items: np.ndarray, columns: int) -> str:
         """Return images of the page on one sheet, as a data URI: photographs with loss, grey ones with dark ink."""
-        own, first = items < len(self._queries), len(self._queries)
-        images = np.empty((len(items), *self._task.image_shape), np.float32)
-        images[own] = self._task.queries[self._queries[items[own]]].reshape(-1, *self._task.image_shape)
-        images[~own] = self._task.database[self._database[items[~own] - first]].reshape(-1, *self._task.image_shape)
+        images = self._images[items]
         return sheet(images, columns, QUALITY) if images.shape[1] == 3 else sheet(1 - images, columns)
 
     @observe("method", "hash_length")

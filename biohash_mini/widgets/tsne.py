@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from math import log
 
 import numpy as np
-from sklearn.manifold import TSNE
 from traitlets import Dict, Int, List, Unicode, observe
 
 from ..codes import Codes
@@ -85,7 +84,7 @@ class TsneExplorer(Widget):
     ) -> None:
         self._layer, self._X, self._labels = layer, X, np.asarray(labels)
         side, m, lengths = round(X.shape[1] ** 0.5), layer.n_units, sorted(hash_lengths)
-        last = embed(self._codes(lengths[-1]), seed) if start is None else start
+        last = embed(layer.encode(X, lengths[-1]), seed) if start is None else start
         self._maps: dict[int, np.ndarray] = {lengths[-1]: np.asarray(last, np.float32)}
         between = {round(2 ** (i / 3)) for i in range(30)}
         shown = {
@@ -101,10 +100,6 @@ class TsneExplorer(Widget):
         for k in [*reversed(lengths), self.hash_length]:
             self._lay_out(k)
 
-    def _codes(self, k: int) -> Codes:
-        """Return the codes of the images with k units on."""
-        return self._layer.encode(self._X, k)
-
     @observe("hash_length")
     def _follow(self, change: object) -> None:
         if self.maps:  # not while they are being made
@@ -116,7 +111,7 @@ class TsneExplorer(Widget):
             return
         if k not in self._maps:
             nearest = min(self._maps, key=lambda other: abs(log(other / k)))
-            self._maps[k] = follow(self._codes(k), self._maps[nearest])
+            self._maps[k] = follow(self._layer.encode(self._X, k), self._maps[nearest])
         xy = self._maps[k]
         with self.hold_sync():
             self.purity = {**self.purity, str(k): neighbour_purity(xy, self._labels)}
@@ -134,9 +129,8 @@ def follow(codes: Codes, start: np.ndarray) -> np.ndarray:
 
     There is no early exaggeration, which would pull the start together and tear it up again.
     """
-    D = codes.hamming(codes).astype(np.float32)
-    settings = {"perplexity": min(30, (len(D) - 1) / 3), "early_exaggeration": 1.0, "max_iter": 500}
-    return TSNE(metric="precomputed", init=start, random_state=0, **settings).fit_transform(D)
+    few = min(30, (len(codes) - 1) / 3)
+    return embed(codes, 0, init=start, perplexity=few, early_exaggeration=1.0, max_iter=500)
 
 
 def in_square(xy: np.ndarray) -> np.ndarray:
