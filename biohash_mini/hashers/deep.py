@@ -125,10 +125,8 @@ class DH(Network):
         Weight of half the squared norm of all parameters.
     learning_rate : float > 0
         First learning rate of Adam; it falls linearly to zero over ``max_epochs``.
-    max_epochs : int >= 1
-        Passes over the data.
-    batch_size : int >= 1
-        Rows of a minibatch.
+    max_epochs, batch_size : int >= 1
+        Passes over the data, and rows of a minibatch.
 
     Attributes
     ----------

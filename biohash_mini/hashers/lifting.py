@@ -83,19 +83,15 @@ class SOLHash(Hasher):
         Fraction of the inputs that a unit reads with weight 1 (c / d).
     n_samples : int >= 1
         Random rows that are learned from; all, if there are no more.
-    n_steps : int >= 1
-        Frank–Wolfe steps for the codes.
-    n_operator_steps : int >= 1
-        Frank–Wolfe steps for the weights.
+    n_steps, n_operator_steps : int >= 1
+        Frank–Wolfe steps for the codes and for the weights.
 
     Attributes
     ----------
     weights_ : Tensor of shape (m, d)
         The operator W.
-    losses_ : list of float
-        ||T - YY'||² before the first step and after each, per pair of rows.
-    operator_losses_ : list of float
-        ||Y - UW'||² likewise, per row.
+    losses_, operator_losses_ : list of float
+        ||T - YY'||² per pair of rows, and ||Y - UW'||² per row, before the first step and after each.
 
     Notes
     -----

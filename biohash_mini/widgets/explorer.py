@@ -95,11 +95,10 @@ def gather(cells: Iterable[dict]) -> list[dict]:
 
 def _experiment(name: str, cells: list[dict]) -> dict:
     table = TABLES.get(name)
-    title = f"Table {table.number}: {table.title}" if table else EXPERIMENTS[name].title
     colors = row_colors(name, list(dict.fromkeys(cell["method"] for cell in cells)))
     return {
         "name": name,
-        "title": title,
+        "title": f"Table {table.number}: {table.title}" if table else EXPERIMENTS[name].title,
         "group": "Tables of the paper" if table else "Figures, and what the paper leaves open",
         "metric": table.metric if table else f"in {EXPERIMENTS[name].unit}",
         "methods": [{"name": method, "color": color} for method, color in colors.items()],

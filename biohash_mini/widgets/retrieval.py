@@ -31,10 +31,8 @@ class RetrievalExplorer(Widget):
         Names of the classes; by default their numbers.
     fit : callable (method, hash length) -> (codes of the queries, codes of the database), optional
         Makes the codes that are not there, where there is a kernel.
-    n_queries, n_database : int
-        Images to carry, the same number of each class, at random.
-    seed : int
-        Seed of that choice.
+    n_queries, n_database, seed : int
+        Images to carry, the same number of each class, and the seed that draws them.
 
     Attributes
     ----------

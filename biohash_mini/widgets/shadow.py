@@ -41,10 +41,8 @@ class ShadowPlayground(Widget):
         Units on (k).
     names : sequence of str, optional
         Names of the classes; by default their numbers.
-    n_database : int
-        Images to search, the same number of each class, at random.
-    seed : int
-        Seed of that choice.
+    n_database, seed : int
+        Images to search, the same number of each class, and the seed that draws them.
 
     Attributes
     ----------
