@@ -76,11 +76,10 @@ def _integrals(t: Angles, sigma: float | None) -> tuple[Floats, Floats, Floats]:
     return mass, cosine, sine
 
 
-def _sectors(t: Floats, sigma: float | None) -> tuple[Floats, Floats, Floats]:
-    """Return the three integrals over the sectors that end at the ascending borders t, shape (..., m) each."""
+def _sectors(t: Floats, sigma: float | None) -> Floats:
+    """Return the three integrals over the sectors that end at the ascending borders t, shape (3, ..., m)."""
     ends = np.concatenate([t[..., -1:] - TURN, t], axis=-1)
-    mass, cosine, sine = (np.diff(i, axis=-1) for i in _integrals(ends, sigma))
-    return mass, cosine, sine
+    return np.diff(_integrals(ends, sigma), axis=-1)
 
 
 def _ascending(angles: Angles) -> tuple[Floats, np.ndarray]:
@@ -218,12 +217,7 @@ def code_distribution(angles: Angles, sigma: float | None = None, hash_length: i
 
 
 def kl_divergence(
-    sigma: float | None,
-    hash_length: int = 1,
-    n_units: int = 3,
-    *,
-    angles: Angles | None = None,
-    reverse: bool = False,
+    sigma: float | None, hash_length: int = 1, n_units: int = 3, *, angles: Angles | None = None, reverse: bool = False
 ) -> float:
     r"""Return the divergence between the data and their codes, in nats; eqs. (17) and (18) for m = 3.
 

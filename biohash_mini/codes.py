@@ -19,26 +19,19 @@ _BLOCK = 1 << 24  # distances computed at a time, so that temporaries stay near 
 
 
 class Codes(ABC):
-    """A column of n hash codes: ``len``, slicing, Hamming distance, storage.
+    """A column of n hash codes: ``len``, slicing, Hamming distance, storage."""
 
-    Attributes
-    ----------
-    n_units : int
-        Bits of a code (m).
-    max_distance : int
-        The largest Hamming distance two codes can have.
-    bits_per_item : int
-        Storage of one code in bits.
-    """
-
-    array: np.ndarray  # (n, ·), what is stored
-    n_units: int
-    max_distance: int
-    bits_per_item: int
+    array: np.ndarray  #: (n, ·), what is stored
+    n_units: int  #: bits of a code (m)
+    max_distance: int  #: the largest Hamming distance two codes can have
+    bits_per_item: int  #: storage of one code in bits
 
     @abstractmethod
+    def __init__(self, array: np.ndarray, n_units: int) -> None: ...
+
     def _like(self, array: np.ndarray) -> Self:
         """Return the same kind of codes around other rows."""
+        return type(self)(array, self.n_units)
 
     @abstractmethod
     def to_matrix(self) -> np.ndarray | sp.csr_array:
@@ -86,8 +79,8 @@ class Codes(ABC):
         if type(self) is not type(other) or self._shape() != other._shape():
             raise ValueError(f"cannot compare {self!r} with {other!r}")
 
-    def _shape(self) -> tuple[int, ...]:
-        return (self.n_units,)
+    def _shape(self) -> tuple[int, int]:
+        return self.n_units, self.array.shape[1]
 
     def __len__(self) -> int:
         return len(self.array)
@@ -111,10 +104,10 @@ class Codes(ABC):
     def load(path: str | os.PathLike) -> Codes:
         """Return the codes of a file written by :meth:`save`; ValueError if it is not intact."""
         arrays, about = load_arrays(path)
-        kinds = {"SparseCodes": SparseCodes, "DenseCodes": DenseCodes}
-        if about.get("codes") not in kinds or set(arrays) != {"array"}:
+        kind = {"SparseCodes": SparseCodes, "DenseCodes": DenseCodes}.get(about.get("codes"))
+        if kind is None or set(arrays) != {"array"}:
             raise ValueError(f"{path} does not hold codes")
-        return kinds[about["codes"]](arrays["array"], about["n_units"])
+        return kind(arrays["array"], about["n_units"])
 
 
 class SparseCodes(Codes):
@@ -195,12 +188,6 @@ class SparseCodes(Codes):
         shared = self.to_matrix().astype(np.int32) @ other.to_matrix().astype(np.int32).T
         return 2 * (self.hash_length - shared.toarray())
 
-    def _shape(self) -> tuple[int, ...]:
-        return (self.n_units, self.hash_length)
-
-    def _like(self, array: np.ndarray) -> SparseCodes:
-        return SparseCodes(array, self.n_units)
-
     def __repr__(self) -> str:
         return f"SparseCodes({len(self)} codes, {self.hash_length} of {self.n_units} units on)"
 
@@ -256,9 +243,6 @@ class DenseCodes(Codes):
         for a, b in zip(A.T, B.T, strict=True):
             out += np.bitwise_count(a[:, None] ^ b)
         return out
-
-    def _like(self, array: np.ndarray) -> DenseCodes:
-        return DenseCodes(array, self.n_units)
 
     def __repr__(self) -> str:
         return f"DenseCodes({len(self)} codes of {self.n_units} bits)"

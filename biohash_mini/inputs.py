@@ -38,14 +38,12 @@ def as_rows(X: object) -> np.ndarray | Tensor:
 
     Images of shape (n, c, h, w) become rows, an image in the order channel, row, column.
     """
-    if sp.issparse(X):
-        raise ValueError("X is a scipy sparse matrix; pass X.toarray()")
+    require(not sp.issparse(X), "X is a scipy sparse matrix; pass X.toarray()")
     rows = X.detach() if isinstance(X, Tensor) else np.asanyarray(X)
-    if rows.is_complex() if isinstance(rows, Tensor) else rows.dtype.kind not in "fiub":
-        raise ValueError(f"X must hold real numbers, got {rows.dtype}")
+    real = not rows.is_complex() if isinstance(rows, Tensor) else rows.dtype.kind in "fiub"
+    require(real, f"X must hold real numbers, got {rows.dtype}")
     shape = tuple(rows.shape)
-    if len(shape) not in (2, 4) or 0 in shape:
-        raise ValueError(f"X must have shape (n, d) with n, d >= 1, got {shape}")
+    require(len(shape) in (2, 4) and 0 not in shape, f"X must have shape (n, d) with n, d >= 1, got {shape}")
     return rows if len(shape) == 2 else rows.reshape(len(rows), -1)
 
 
@@ -85,16 +83,10 @@ def forget(X: object) -> None:
 
 
 class MappedRows:
-    """Rows of a mapped file less their mean: ``rows[numbers]`` reads a minibatch, float32 of shape (b, d).
+    """Rows of a mapped file X (n, d), less their mean: ``rows[numbers]`` reads a minibatch, float32 of shape (b, d).
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        As :func:`as_rows` gives it. It is looked through once, block by block, for its mean and for what is not finite.
-    center : bool
-        Whether the mean is subtracted.
-    device : torch.device
-        Where minibatches go.
+    X is looked through once, block by block, for its mean and for what is not finite; without ``center`` the mean is
+    left where it is.
     """
 
     def __init__(self, X: np.ndarray, center: bool, device: torch.device) -> None:

@@ -8,18 +8,5 @@ Features of images are computed by :mod:`biohash_mini.datasets.networks`.
 from .sources import data_path, fetch, find, verify
 from .tasks import FEATURES, NAMES, PROFILES, Dataset, Task, load, nearest, pool_positions, sample_per_class
 
-__all__ = [
-    "FEATURES",
-    "NAMES",
-    "PROFILES",
-    "Dataset",
-    "Task",
-    "data_path",
-    "fetch",
-    "find",
-    "load",
-    "nearest",
-    "pool_positions",
-    "sample_per_class",
-    "verify",
-]
+__all__ = ["FEATURES", "NAMES", "PROFILES", "Dataset", "Task", "load", "nearest", "pool_positions", "sample_per_class"]
+__all__ += ["data_path", "fetch", "find", "verify"]

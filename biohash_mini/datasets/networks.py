@@ -10,6 +10,7 @@ import os
 import shutil
 from collections import OrderedDict
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from tqdm.auto import tqdm
 
-from ..inputs import torch_device
+from ..inputs import require, torch_device
 from ..storage import digest, load_arrays, save_arrays
 from .optional import optional
 from .sources import cache_folder, cache_path
@@ -46,21 +47,12 @@ CONVOLUTIONS = {
 
 def _alexnet_convolutions() -> nn.Sequential:
     """Return AlexNet's five convolutions: (n, 3, 224, 224) to (n, 256, 6, 6)."""
-    return nn.Sequential(
-        nn.Conv2d(3, 64, 11, stride=4, padding=2),
-        nn.ReLU(inplace=True),
-        nn.MaxPool2d(3, stride=2),
-        nn.Conv2d(64, 192, 5, padding=2),
-        nn.ReLU(inplace=True),
-        nn.MaxPool2d(3, stride=2),
-        nn.Conv2d(192, 384, 3, padding=1),
-        nn.ReLU(inplace=True),
-        nn.Conv2d(384, 256, 3, padding=1),
-        nn.ReLU(inplace=True),
-        nn.Conv2d(256, 256, 3, padding=1),
-        nn.ReLU(inplace=True),
-        nn.MaxPool2d(3, stride=2),
-    )
+    first = [nn.Conv2d(3, 64, 11, stride=4, padding=2), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2)]
+    second = [nn.Conv2d(64, 192, 5, padding=2), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2)]
+    small: list[nn.Module] = []
+    for before, width in pairwise((192, 384, 256, 256)):
+        small += [nn.Conv2d(before, width, 3, padding=1), nn.ReLU(inplace=True)]
+    return nn.Sequential(*first, *second, *small, nn.MaxPool2d(3, stride=2))
 
 
 def _vgg16_convolutions(batch_norm: bool) -> nn.Sequential:
@@ -69,11 +61,8 @@ def _vgg16_convolutions(batch_norm: bool) -> nn.Sequential:
     channels = 3
     for width, depth in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
         for _ in range(depth):
-            layers += [
-                nn.Conv2d(channels, width, 3, padding=1),
-                *[nn.BatchNorm2d(width)] * batch_norm,
-                nn.ReLU(inplace=True),
-            ]
+            norm = [nn.BatchNorm2d(width)] if batch_norm else []
+            layers += [nn.Conv2d(channels, width, 3, padding=1), *norm, nn.ReLU(inplace=True)]
             channels = width
         layers.append(nn.MaxPool2d(2, stride=2))
     return nn.Sequential(*layers)
@@ -92,19 +81,15 @@ def build(name: str, layer: str) -> nn.Sequential:
     """
     if name not in NETWORKS or layer not in LAYERS:
         raise ValueError(f"no layer {layer!r} of {name!r}; choose one of {', '.join(LAYERS)} of {', '.join(NETWORKS)}")
+    alexnet = name == "alexnet"
     parts: OrderedDict[str, nn.Module] = OrderedDict()
-    parts["features"] = _alexnet_convolutions() if name == "alexnet" else _vgg16_convolutions(name == "vgg16bn")
-    if layer == "pooled":
-        parts["avgpool"] = nn.AdaptiveAvgPool2d(1)
-    elif layer == "fc7":
-        parts["avgpool"] = nn.AdaptiveAvgPool2d(6 if name == "alexnet" else 7)
+    parts["features"] = _alexnet_convolutions() if alexnet else _vgg16_convolutions(name == "vgg16bn")
+    if layer != "pool5":
+        parts["avgpool"] = nn.AdaptiveAvgPool2d(1 if layer == "pooled" else 6 if alexnet else 7)
     parts["flatten"] = nn.Flatten()
-    if layer == "fc7" and name == "alexnet":
-        fc = [nn.Dropout(), nn.Linear(256 * 36, 4096), nn.ReLU(), nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU()]
-        parts["classifier"] = nn.Sequential(*fc)
-    elif layer == "fc7":
-        fc = [nn.Linear(512 * 49, 4096), nn.ReLU(), nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU()]
-        parts["classifier"] = nn.Sequential(*fc)
+    if layer == "fc7":
+        fc6 = [nn.Dropout(), nn.Linear(256 * 36, 4096)] if alexnet else [nn.Linear(512 * 49, 4096)]
+        parts["classifier"] = nn.Sequential(*fc6, nn.ReLU(), nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU())
     return nn.Sequential(parts).eval()
 
 
@@ -119,8 +104,7 @@ def canonical_weights(name: str) -> dict[str, Tensor]:
         path = Path(pooch.retrieve(_URL + file, None, fname=file, path=folders[-1], downloader=http))
     with path.open("rb") as stream:
         intact = hashlib.file_digest(stream, "sha256").hexdigest().startswith(sha256)
-    if not intact:
-        raise ValueError(f"{path} is not the published file: its SHA-256 does not begin with {sha256}; remove it")
+    require(intact, f"{path} is not the published file: its SHA-256 does not begin with {sha256}; remove it")
     return torch.load(path, map_location="cpu", weights_only=True)
 
 
@@ -184,10 +168,8 @@ def extract(
         Maps preprocessed images to features (n, d).
     path : path
         File to write; nothing is computed if it holds the same features already.
-    side : int
-        Pixels of the square that the network sees.
-    batch_size : int >= 1
-        Images at a time.
+    side, batch_size : int >= 1
+        Pixels of the square that the network sees, and images at a time.
     device : str
         "auto", "cpu", "cuda" or "mps".
     also, about : mapping

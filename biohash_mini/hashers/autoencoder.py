@@ -119,7 +119,7 @@ class UHBNN(Network):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.hash_length = hash_length
+        super().__init__(hash_length, center=center, seed=seed, device=device)
         self.hidden = hidden
         self.quantisation = quantisation
         self.independence = independence
@@ -127,15 +127,12 @@ class UHBNN(Network):
         self.weight_decay = weight_decay
         self.n_rounds = n_rounds
         self.n_iterations = n_iterations
-        self.center = center
-        self.seed = seed
-        self.device = device
         self.verbose = verbose
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
-        self.scale_ = (X.max() - X.min()).item() or 1.0
         first = ITQ(self.hash_length, center=False, seed=self.seed, device=str(X.device)).fit(X)
         B = signs(X @ first.weights_.T)
+        self.scale_ = (X.max() - X.min()).item() or 1.0
         X = X / self.scale_
         layers, losses = self._start(X), []
         for round_ in tqdm(range(self.n_rounds + 1), unit="round", disable=not self.verbose):
@@ -152,25 +149,18 @@ class UHBNN(Network):
         optimizer = torch.optim.LBFGS(layers, max_iter=self.n_iterations, history_size=20, **given)
 
         def loss() -> Tensor:
-            fit = bnn_loss(self._outputs(X, layers), B, self.quantisation, self.independence, self.balance)
-            return fit + self.weight_decay / 2 * sum(W.square().sum() for W in layers[::2])
-
-        def descent() -> Tensor:
-            optimizer.zero_grad()
-            value = loss()
-            value.backward()
+            with torch.enable_grad():
+                fit = bnn_loss(self._outputs(X, layers), B, self.quantisation, self.independence, self.balance)
+                value = fit + self.weight_decay / 2 * sum(W.square().sum() for W in layers[::2])
+                optimizer.zero_grad()
+                value.backward()
             return value
 
-        optimizer.step(descent)
+        optimizer.step(loss)
         return loss().item()
 
     def _activations(self, X: Tensor) -> Tensor:
         return super()._activations(X / self.scale_)
-
-    def _check_shape(self, n: int, d: int) -> None:
-        require(
-            self.hash_length <= d, f"hash_length must be at most the number of features {d}, got {self.hash_length}"
-        )
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -29,11 +29,10 @@ Callback = Callable[[int, float], bool | None]
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A method that turns vectors into hash codes.
 
-    A subclass stores its parameters in ``__init__`` (``hash_length``, ``seed``, ``device``, ``center`` among them),
-    learns in ``_fit`` and names its kind of code in ``sparse_codes``. Learned state ends in an underscore; whatever
-    does is saved and loaded. Most methods only need ``weights_``, shape (m, d).
-
-    Methods whose layer reads features of the input, rather than the input, override ``fit_features`` and ``features``.
+    A subclass stores its parameters in ``__init__``, learns in ``_fit`` and names its kind of code in ``sparse_codes``.
+    Learned state ends in an underscore; whatever does is saved and loaded. Most methods only need ``weights_``, shape
+    (m, d). One whose layer reads features of the input, rather than the input, overrides ``fit_features`` and
+    ``features``.
 
     Parameters
     ----------
@@ -58,13 +57,15 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     __metadata_request__fit: ClassVar[dict] = {"callback": UNUSED}  # of fit itself, not for scikit-learn to route
 
-    hash_length: int
-    center: bool
-    seed: int
-    device: str
     weights_: Tensor
     mean_: Tensor
     n_features_in_: int
+
+    def __init__(self, hash_length: int = 16, *, center: bool = True, seed: int = 0, device: str = "auto") -> None:
+        self.hash_length = hash_length
+        self.center = center
+        self.seed = seed
+        self.device = device
 
     def fit(self, X: object, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from the rows of X, shape (n, d), and return self; ``y`` is ignored.
@@ -191,8 +192,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return callback is not None and bool(callback(number, value))
 
     def _planned_units(self) -> int:
-        """Return m before fitting."""
-        return self.hash_length
+        """Return m before fitting: k / a of a method that has an ``activity``, else k."""
+        return round(self.hash_length / getattr(self, "activity", 1))
 
     def _learned(self) -> dict[str, Any]:
         return {name: v for name, v in vars(self).items() if name.endswith("_") and not name.startswith("_")}
@@ -200,20 +201,17 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _known(self, X: object) -> np.ndarray | Tensor:
         """Return X as rows of the size that the hasher was fitted with."""
         self._check_fitted()
-        rows = as_rows(X)
-        if rows.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted with {self.n_features_in_}"
-            )
+        rows, d = as_rows(X), self.n_features_in_
+        require(rows.shape[1] == d, f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted with {d}")
         return rows
 
     def _allowed(self, hash_lengths: Iterable[int]) -> list[int]:
         """Return the lengths if this hasher, which must be fitted, has codes of them."""
         self._check_fitted()
-        lengths = list(hash_lengths)
+        lengths, k = list(hash_lengths), self.hash_length
         require(all(map(_is_count, lengths)), f"hash_length must be an integer of at least 1, got {lengths}")
-        if not self.free_length and set(lengths) != {self.hash_length}:
-            raise ValueError(f"{type(self).__name__} has codes of hash_length {self.hash_length} only, got {lengths}")
+        possible = self.free_length or set(lengths) == {k}
+        require(possible, f"{type(self).__name__} has codes of hash_length {k} only, got {lengths}")
         return lengths
 
     def _check_params(self) -> None:
@@ -230,12 +228,11 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _is_fitted(self) -> bool:
         return hasattr(self, "n_features_in_")
 
+    __sklearn_is_fitted__ = _is_fitted
+
     def _check_fitted(self) -> None:
         if not self._is_fitted():
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._is_fitted()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

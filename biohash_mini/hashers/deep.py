@@ -1,16 +1,18 @@
-"""Signs of a small network that learns without labels: DH, and what it shares with UH-BNN."""
+"""Signs of a small network that learns without labels: DH, and what it shares with UH-BNN and GreedyHash."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 from torch.nn.functional import linear
+from torch.optim import Adam, Optimizer
 from tqdm.auto import tqdm
 
 from ..inputs import require
+from ..plasticity import annealed
 from .base import Hasher
 from .pca import principal_axes
 
@@ -41,6 +43,34 @@ def dh_loss(H: Tensor, weights: Sequence[Tensor], spread: float = 1.0, orthogona
 def signs(H: Tensor) -> Tensor:
     """Return +1 where H > 0 and -1 elsewhere, as codes have it."""
     return torch.where(H > 0, 1.0, -1.0).to(H)
+
+
+def descent(
+    hasher: Any, optimizer: Optimizer, loss: Callable[[Tensor], Tensor], X: Tensor, rng: Generator, fewest: int = 1
+) -> Iterator[float]:
+    """Yield the mean loss of each pass of a hasher over X, at a learning rate that falls linearly to zero.
+
+    A minibatch with less than ``fewest`` rows is passed over.
+    """
+    (group,) = optimizer.param_groups
+    first = group["lr"]
+
+    def step(rows: Tensor) -> float:
+        with torch.enable_grad():
+            value = loss(X[rows])
+            optimizer.zero_grad()
+            value.backward()
+        optimizer.step()
+        return value.item()
+
+    for epoch in tqdm(range(hasher.max_epochs), unit="epoch", disable=not hasher.verbose):
+        group["lr"] = annealed(first, epoch, hasher.max_epochs)
+        order = torch.randperm(len(X), generator=rng).to(X.device)
+        batches = [rows for rows in order.split(hasher.batch_size) if len(rows) >= fewest]
+        mean = sum(map(step, batches)) / max(1, len(batches))
+        yield mean
+        if hasher._told_to_stop(epoch + 1, mean):
+            return
 
 
 class Network(Hasher):
@@ -95,10 +125,8 @@ class DH(Network):
         Weight of half the squared norm of all parameters.
     learning_rate : float > 0
         First learning rate of Adam; it falls linearly to zero over ``max_epochs``.
-    max_epochs : int >= 1
-        Passes over the data.
-    batch_size : int >= 1
-        Rows of a minibatch.
+    max_epochs, batch_size : int >= 1
+        Passes over the data, and rows of a minibatch.
 
     Attributes
     ----------
@@ -132,7 +160,7 @@ class DH(Network):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.hash_length = hash_length
+        super().__init__(hash_length, center=center, seed=seed, device=device)
         self.hidden = hidden
         self.spread = spread
         self.orthogonality = orthogonality
@@ -140,28 +168,13 @@ class DH(Network):
         self.learning_rate = learning_rate
         self.max_epochs = max_epochs
         self.batch_size = batch_size
-        self.center = center
-        self.seed = seed
-        self.device = device
         self.verbose = verbose
 
-    def _fit(self, X: Tensor, rng: torch.Generator) -> None:
-        layers, losses = self._start(X), []
-        optimizer = torch.optim.Adam(layers, weight_decay=self.weight_decay)
-        for epoch in tqdm(range(self.max_epochs), unit="epoch", disable=not self.verbose):
-            optimizer.param_groups[0]["lr"] = self.learning_rate * (1 - epoch / self.max_epochs)
-            batches = torch.randperm(len(X), generator=rng).to(X.device).split(self.batch_size)
-            losses.append(sum(self._step(optimizer, X[rows]) for rows in batches) / len(batches))
-            if self._told_to_stop(epoch + 1, losses[-1]):
-                break
-        self._keep(layers, losses)
+    def _fit(self, X: Tensor, rng: Generator) -> None:
+        layers = self._start(X)
 
-    def _step(self, optimizer: torch.optim.Optimizer, X: Tensor) -> float:
-        layers = optimizer.param_groups[0]["params"]
-        with torch.enable_grad():
-            H = torch.tanh(self._outputs(X, layers))
-            loss = dh_loss(H, layers[::2], self.spread, self.orthogonality)
-            optimizer.zero_grad()
-            loss.backward()
-        optimizer.step()
-        return loss.item()
+        def loss(rows: Tensor) -> Tensor:
+            return dh_loss(torch.tanh(self._outputs(rows, layers)), layers[::2], self.spread, self.orthogonality)
+
+        optimizer = Adam(layers, lr=self.learning_rate, weight_decay=self.weight_decay)
+        self._keep(layers, list(descent(self, optimizer, loss, X, rng)))

@@ -43,12 +43,9 @@ class FlyHash(Hasher):
         seed: int = 0,
         device: str = "auto",
     ) -> None:
-        self.hash_length = hash_length
+        super().__init__(hash_length, center=center, seed=seed, device=device)
         self.expansion = expansion
         self.fan_in = fan_in
-        self.center = center
-        self.seed = seed
-        self.device = device
 
     def _planned_units(self) -> int:
         raise AttributeError("FlyHash has as many units as the data ask for: fit it first")
@@ -89,15 +86,9 @@ class DenseFly(Hasher):
         seed: int = 0,
         device: str = "auto",
     ) -> None:
-        self.hash_length = hash_length
+        super().__init__(hash_length, center=center, seed=seed, device=device)
         self.activity = activity
         self.fan_in = fan_in
-        self.center = center
-        self.seed = seed
-        self.device = device
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
         self.weights_ = sample_inputs(self._planned_units(), X.shape[1], self.fan_in, rng).to(X.device)
-
-    def _planned_units(self) -> int:
-        return round(self.hash_length / self.activity)

@@ -1,16 +1,15 @@
 """Signs of a linear layer learned by backpropagation through the sign: GreedyHash without labels."""
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import hardshrink, normalize
-from tqdm.auto import tqdm
 
 from ..inputs import require
 from ..plasticity import FAINT
 from .base import Hasher
+from .deep import descent, signs
 
 
 class StraightThroughSign(torch.autograd.Function):
@@ -22,7 +21,7 @@ class StraightThroughSign(torch.autograd.Function):
     @staticmethod
     def forward(ctx: object, H: Tensor) -> Tensor:
         """Return +1 where H > 0 and -1 elsewhere, as codes have it."""
-        return torch.where(H > 0, 1.0, -1.0).to(H)
+        return signs(H)
 
     @staticmethod
     def backward(ctx: object, gradient: Tensor) -> Tensor:
@@ -59,7 +58,8 @@ class GreedyHash(Hasher):
 
     .. math:: y_\mu = 1 \text{ iff } h_\mu = W_\mu\cdot x/\|x\| + c_\mu > 0
 
-    W and c descend on :func:`~biohash_mini.hashers.greedy.greedy_loss`, minibatch by minibatch, with momentum.
+    W and c descend on :func:`~biohash_mini.hashers.greedy.greedy_loss`, minibatch by minibatch, with momentum. Cosines
+    are those of centred inputs, where ``center`` is true.
 
     Parameters
     ----------
@@ -76,8 +76,6 @@ class GreedyHash(Hasher):
         Passes over the data.
     batch_size : int >= 2
         Rows of a minibatch; all their pairs enter the loss.
-    center : bool
-        Whether the mean of the training data is subtracted first, before cosines are taken too.
 
     Attributes
     ----------
@@ -110,47 +108,31 @@ class GreedyHash(Hasher):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.hash_length = hash_length
+        super().__init__(hash_length, center=center, seed=seed, device=device)
         self.penalty = penalty
         self.learning_rate = learning_rate
         self.momentum = momentum
         self.weight_decay = weight_decay
         self.max_epochs = max_epochs
         self.batch_size = batch_size
-        self.center = center
-        self.seed = seed
-        self.device = device
         self.verbose = verbose
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
-        U = normalize(X, dim=1)
         W = torch.randn(self.hash_length, X.shape[1], generator=rng).to(X.device).requires_grad_()
         c = torch.zeros(self.hash_length, device=X.device, requires_grad=True)
-        given: dict[str, Any] = {"momentum": self.momentum, "weight_decay": self.weight_decay}
-        optimizer = torch.optim.SGD([W, c], **given)
-        losses = []
-        for epoch in tqdm(range(self.max_epochs), unit="epoch", disable=not self.verbose):
-            optimizer.param_groups[0]["lr"] = self.hash_length * self.learning_rate * (1 - epoch / self.max_epochs)
-            order = torch.randperm(len(X), generator=rng).to(X.device)
-            batches = [rows for rows in order.split(self.batch_size) if len(rows) > 1]  # a row alone has no pair
-            losses.append(sum(self._step(optimizer, U[rows]) for rows in batches) / max(1, len(batches)))
-            W.data = hardshrink(W.data, FAINT)  # weights on inputs that never vary only decay
-            require(
-                math.isfinite(losses[-1]),
-                f"training diverges: lower the learning_rate, {self.learning_rate}, or the penalty, {self.penalty}",
-            )
-            if self._told_to_stop(epoch + 1, losses[-1]):
-                break
-        self.weights_, self.bias_, self.losses_ = W.detach(), c.detach(), losses
+        rate = self.hash_length * self.learning_rate
+        optimizer = torch.optim.SGD([W, c], rate, self.momentum, weight_decay=self.weight_decay)
 
-    def _step(self, optimizer: torch.optim.Optimizer, U: Tensor) -> float:
-        W, c = optimizer.param_groups[0]["params"]
-        with torch.enable_grad():
-            loss = greedy_loss(U, U @ W.T + c, self.penalty)
-            optimizer.zero_grad()
-            loss.backward()
-        optimizer.step()
-        return loss.item()
+        def loss(U: Tensor) -> Tensor:
+            return greedy_loss(U, U @ W.T + c, self.penalty)
+
+        losses = []
+        advice = f"lower the learning_rate, {self.learning_rate}, or the penalty, {self.penalty}"
+        for value in descent(self, optimizer, loss, normalize(X, dim=1), rng, fewest=2):  # a row alone has no pair
+            W.data = hardshrink(W.data, FAINT)  # weights on inputs that never vary only decay
+            require(math.isfinite(value), f"training diverges: {advice}")
+            losses.append(value)
+        self.weights_, self.bias_, self.losses_ = W.detach(), c.detach(), losses
 
     def _activations(self, X: Tensor) -> Tensor:
         return normalize(X, dim=1) @ self.weights_.T + self.bias_

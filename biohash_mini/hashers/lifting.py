@@ -34,7 +34,7 @@ def lifting_loss(Z: Tensor, U: Tensor, hash_length: int) -> float:
         Overlap that identical inputs should have (k).
     """
     k = hash_length
-    return (_square(Z.T @ Z) - 2 * k * _square(U.T @ Z) + k * k * _square(U.T @ U)).item()
+    return _square(Z.T @ Z) - 2 * k * _square(U.T @ Z) + k * k * _square(U.T @ U)
 
 
 def lifting_gradient(Z: Tensor, U: Tensor, hash_length: int) -> Tensor:
@@ -46,26 +46,21 @@ def best_step(Z: Tensor, D: Tensor, U: Tensor, hash_length: int) -> tuple[float,
     r"""Return the t in [0, 1] where :math:`f(Z + tD) - f(Z)`, of degree four in t, is smallest, and its value there."""
     k, ZD, DD, G = hash_length, Z.T @ D, D.T @ D, Z.T @ Z
     UZ, UD = U.T @ Z, U.T @ D
-    powers: list = [  # f(Z + tD) - f(Z), by power of t
-        0.0,
-        4 * _inner(G, ZD) - 4 * k * _inner(UZ, UD),
-        2 * _inner(G, DD) + 2 * _inner(ZD, ZD.T) + 2 * _square(ZD) - 2 * k * _square(UD),
-        4 * _inner(ZD, DD),
-        _square(DD),
-    ]
-    f = np.polynomial.Polynomial([float(c) for c in powers])
+    slope = 4 * _inner(G, ZD) - 4 * k * _inner(UZ, UD)
+    curvature = 2 * _inner(G, DD) + 2 * _inner(ZD, ZD.T) + 2 * _square(ZD) - 2 * k * _square(UD)
+    f = np.polynomial.Polynomial([0.0, slope, curvature, 4 * _inner(ZD, DD), _square(DD)])
     roots = f.deriv().roots()
     inside = np.real(roots[np.isreal(roots)])
     t = min([0.0, 1.0, *inside[(inside > 0) & (inside < 1)]], key=f)
     return float(t), float(f(t))
 
 
-def _inner(A: Tensor, B: Tensor) -> Tensor:
-    return (A.double() * B).sum()
+def _inner(A: Tensor, B: Tensor) -> float:
+    return (A.double() * B).sum().item()
 
 
-def _square(A: Tensor) -> Tensor:
-    return A.double().square().sum()
+def _square(A: Tensor) -> float:
+    return A.double().square().sum().item()
 
 
 class SOLHash(Hasher):
@@ -88,19 +83,15 @@ class SOLHash(Hasher):
         Fraction of the inputs that a unit reads with weight 1 (c / d).
     n_samples : int >= 1
         Random rows that are learned from; all, if there are no more.
-    n_steps : int >= 1
-        Frank–Wolfe steps for the codes.
-    n_operator_steps : int >= 1
-        Frank–Wolfe steps for the weights.
+    n_steps, n_operator_steps : int >= 1
+        Frank–Wolfe steps for the codes and for the weights.
 
     Attributes
     ----------
     weights_ : Tensor of shape (m, d)
         The operator W.
-    losses_ : list of float
-        ||T - YY'||² before the first step and after each, per pair of rows.
-    operator_losses_ : list of float
-        ||Y - UW'||² likewise, per row.
+    losses_, operator_losses_ : list of float
+        ||T - YY'||² per pair of rows, and ||Y - UW'||² per row, before the first step and after each.
 
     Notes
     -----
@@ -127,19 +118,13 @@ class SOLHash(Hasher):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.hash_length = hash_length
+        super().__init__(hash_length, center=center, seed=seed, device=device)
         self.activity = activity
         self.fan_in = fan_in
         self.n_samples = n_samples
         self.n_steps = n_steps
         self.n_operator_steps = n_operator_steps
-        self.center = center
-        self.seed = seed
-        self.device = device
         self.verbose = verbose
-
-    def _planned_units(self) -> int:
-        return round(self.hash_length / self.activity)
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
         rows = torch.randperm(len(X), generator=rng)[: self.n_samples].to(X.device)
@@ -173,7 +158,7 @@ class SOLHash(Hasher):
         losses = []
         for step in range(self.n_operator_steps + 1):
             VG = V @ G
-            losses.append(4 * (total + _inner(VG - 2 * R, V)).item() / len(U))
+            losses.append(4 * (total + _inner(VG - 2 * R, V)) / len(U))
             if step < self.n_operator_steps:
                 slope = VG - R
                 D = corner(slope, ones) - V

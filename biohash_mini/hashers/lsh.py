@@ -12,11 +12,5 @@ class LSH(Hasher):
     .. math:: h(x) = \mathrm{sign}(Wx), \qquad W \in \mathbb{R}^{k\times d},\ W_{\mu i}\sim\mathcal N(0,1)
     """
 
-    def __init__(self, hash_length: int = 16, *, center: bool = True, seed: int = 0, device: str = "auto") -> None:
-        self.hash_length = hash_length
-        self.center = center
-        self.seed = seed
-        self.device = device
-
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
         self.weights_ = torch.randn(self.hash_length, X.shape[1], generator=rng).to(X.device)

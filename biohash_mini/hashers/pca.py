@@ -31,16 +31,9 @@ class PCAHash(Hasher):
         Bits of a code (k).
     """
 
-    def __init__(self, hash_length: int = 16, *, center: bool = True, seed: int = 0, device: str = "auto") -> None:
-        self.hash_length = hash_length
-        self.center = center
-        self.seed = seed
-        self.device = device
-
     def _check_shape(self, n: int, d: int) -> None:
-        require(
-            self.hash_length <= d, f"hash_length must be at most the number of features {d}, got {self.hash_length}"
-        )
+        k = self.hash_length
+        require(k <= d, f"hash_length must be at most the number of features {d}, got {k}")
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
         self.weights_ = principal_axes(X, self.hash_length).to(X)
@@ -60,13 +53,7 @@ class ITQ(PCAHash):
     """
 
     def __init__(
-        self,
-        hash_length: int = 16,
-        *,
-        n_iterations: int = 50,
-        center: bool = True,
-        seed: int = 0,
-        device: str = "auto",
+        self, hash_length: int = 16, *, n_iterations: int = 50, center: bool = True, seed: int = 0, device: str = "auto"
     ) -> None:
         super().__init__(hash_length, center=center, seed=seed, device=device)
         self.n_iterations = n_iterations

@@ -4,20 +4,17 @@ from collections.abc import Callable
 
 Range = tuple[Callable[[float], bool], str]
 
-_SHARE: Range = (lambda v: 0 < v <= 1, "must lie in (0, 1]")
-_COUNT: Range = (lambda v: v >= 1, "must be at least 1")
-_POSITIVE: Range = (lambda v: v > 0, "must be positive")
-_WEIGHT: Range = (lambda v: v >= 0, "must not be negative")
 _AT_LEAST_1 = (
     "p max_epochs batch_size n_samples n_steps n_operator_steps n_filters channel_winners pool stride n_patches"
 )
 _AT_LEAST_0 = "penalty weight_decay spread orthogonality quantisation independence balance n_rounds n_iterations"
+_ABOVE_0 = "learning_rate filter_learning_rate expansion init_std init_norm"
 
 RANGES: dict[str, Range] = {
-    **dict.fromkeys(["activity", "fan_in"], _SHARE),
-    **dict.fromkeys([*_AT_LEAST_1.split(), "channel_winners", "pool", "stride"], _COUNT),
-    **dict.fromkeys(["learning_rate", "filter_learning_rate", "expansion", "init_std", "init_norm"], _POSITIVE),
-    **dict.fromkeys(_AT_LEAST_0.split(), _WEIGHT),
+    **dict.fromkeys(_AT_LEAST_1.split(), (lambda v: v >= 1, "must be at least 1")),
+    **dict.fromkeys(_AT_LEAST_0.split(), (lambda v: v >= 0, "must not be negative")),
+    **dict.fromkeys(_ABOVE_0.split(), (lambda v: v > 0, "must be positive")),
+    **dict.fromkeys(["activity", "fan_in"], (lambda v: 0 < v <= 1, "must lie in (0, 1]")),
     "max_epochs": (lambda v: v is None or v >= 1, "must be at least 1"),
     "momentum": (lambda v: 0 <= v < 1, "must lie in [0, 1)"),
     "percentile": (lambda v: 0 <= v < 50, "must lie in [0, 50)"),

@@ -1,5 +1,7 @@
 """Codes laid out in the plane, as in figure 5."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.manifold import TSNE
 from sklearn.neighbors import NearestNeighbors
@@ -7,10 +9,10 @@ from sklearn.neighbors import NearestNeighbors
 from ..codes import Codes
 
 
-def embed(codes: Codes, seed: int) -> np.ndarray:
-    """Return a tSNE embedding of the codes by their Hamming distances, shape (n, 2)."""
-    D = codes.hamming(codes).astype(np.float32)
-    return TSNE(metric="precomputed", init="random", perplexity=30, random_state=seed).fit_transform(D)
+def embed(codes: Codes, seed: int, **given: Any) -> np.ndarray:
+    """Return a tSNE embedding of the codes by their Hamming distances, shape (n, 2); ``given`` goes to tSNE."""
+    settings = {"init": "random", "perplexity": 30, "random_state": seed} | given
+    return TSNE(metric="precomputed", **settings).fit_transform(codes.hamming(codes).astype(np.float32))
 
 
 def neighbour_purity(points: np.ndarray, labels: np.ndarray, neighbours: int = 10) -> float:

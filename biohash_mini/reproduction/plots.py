@@ -27,10 +27,8 @@ COLORS = {
     "UH-BNN": "#999933",
     "paper": "#b8860b",
 }
-SPARE = (  # for rows that have no colour of their own; none of the above
-    *("#44aa99", "#6699cc", "#661100", "#bb5566", "#004488", "#ddaa33"),
-    *("#7f7f00", "#994455", "#5d3a9b", "#00797f"),
-)
+# for rows that have no colour of their own; none of the above
+SPARE = "#44aa99 #6699cc #661100 #bb5566 #004488 #ddaa33 #7f7f00 #994455 #5d3a9b #00797f".split()
 _CYCLE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b8860b", "#666666"]
 
 
@@ -45,31 +43,20 @@ def row_colors(experiment: str, labels: Sequence[str]) -> dict[str, str]:
     methods = {row.label: row.method for row in EXPERIMENTS[experiment].all_rows() if row.label in labels}
     if len(set(methods.values())) <= 1 < len(labels):
         methods = {}
-    return {
-        label: color(methods[label]) if label in methods else SPARE[i % len(SPARE)] for i, label in enumerate(labels)
-    }
+    spare = {label: SPARE[i % len(SPARE)] for i, label in enumerate(labels)}
+    return spare | {label: color(method) for label, method in methods.items()}
 
 
 def use_style() -> None:
     """Set matplotlib up for the book: a white card on light and dark pages, thin axes, readable letters."""
-    mpl.rcParams.update(
-        {
-            "figure.facecolor": "white",
-            "savefig.facecolor": "white",
-            "figure.dpi": 120,
-            "figure.figsize": (7, 3.4),
-            "figure.constrained_layout.use": True,
-            "font.size": 10,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.grid": True,
-            "axes.axisbelow": True,
-            "grid.color": "#e5e5e5",
-            "grid.linewidth": 0.8,
-            "legend.frameon": False,
-            "axes.prop_cycle": plt.cycler(color=_CYCLE),
-        }
-    )
+    mpl.rc("figure", dpi=120, figsize=(7, 3.4), facecolor="white")
+    mpl.rc("figure.constrained_layout", use=True)
+    mpl.rc("savefig", facecolor="white")
+    mpl.rc("font", size=10)
+    mpl.rc("axes", grid=True, axisbelow=True, prop_cycle=plt.cycler(color=_CYCLE))
+    mpl.rc("axes.spines", top=False, right=False)
+    mpl.rc("grid", color="#e5e5e5", linewidth=0.8)
+    mpl.rc("legend", frameon=False)
 
 
 def _show(ax: Axes, image: np.ndarray, shape: Sequence[int] | None) -> None:
@@ -99,10 +86,9 @@ def image_grid(
     """
     rows = -(-len(images) // columns)
     figure, axes = plt.subplots(rows, columns, squeeze=False, figsize=(size * columns, (size + 0.2) * rows))
-    for ax in axes.flat:
+    for ax in axes.flat[len(images) :]:
         ax.axis("off")
     for i, (ax, image) in enumerate(zip(axes.flat, images, strict=False)):
-        ax.axis("on")
         _show(ax, image, shape)
         if titles is not None:
             ax.set_title(str(titles[i]), fontsize=9, pad=2)
@@ -126,12 +112,10 @@ def retrieval_grid(
     for row in range(q):
         _show(axes[row, 0], queries[row], shape)
         axes[row, 1].axis("off")
-        for column in range(top):
-            ax = axes[row, column + 2]
-            _show(ax, retrieved[row][column], shape)
-            ax.spines[:].set(visible=True, linewidth=2)
-            ax.spines[:].set(color=RIGHT if correct[row, column] else WRONG)
-            ax.spines[:].set_linestyle("-" if correct[row, column] else (0, (3, 1.5)))
+        for ax, image, right in zip(axes[row, 2:], retrieved[row], correct[row], strict=True):
+            _show(ax, image, shape)
+            look = (RIGHT, "-") if right else (WRONG, (0, (3, 1.5)))
+            ax.spines[:].set(visible=True, linewidth=2, color=look[0], linestyle=look[1])
     axes[0, 0].set_title("query", fontsize=9, pad=4)
     axes[0, 2].set_title("nearest first →", fontsize=9, pad=4, loc="left")
     return figure
@@ -149,16 +133,14 @@ def compare(cells: Sequence[dict], methods: Sequence[str] | None = None, ylabel:
     figure, ax = plt.subplots(figsize=(7.4, 3.8))
     for i, method in enumerate(methods):
         rows = [c for c in cells if c["method"] == method]
+        x = [lengths.index(c["hash_length"]) + 0.8 * ((i + 0.5) / len(methods) - 0.5) for c in rows]
         color = colors[i]
         mark = "v" if color in colors[:i] else "o"  # a second row of the same method
-        offset = 0.8 * ((i + 0.5) / len(methods) - 0.5)
-        ours = [(lengths.index(c["hash_length"]) + offset, c) for c in rows if c["ours"] is not None]
-        for x, c in ours:
+        for at, c in zip(x, rows, strict=True):
             if c["best"] is not None:
-                ax.vlines(x, c["worst"], c["best"], color=color, lw=1, alpha=0.5)
-        ax.plot([x for x, _ in ours], [c["ours"] for _, c in ours], mark, ms=4, color=color, label=method)
-        paper = [(lengths.index(c["hash_length"]) + offset, c["paper"]) for c in rows if c["paper"] is not None]
-        ax.plot([x for x, _ in paper], [y for _, y in paper], "D", ms=6, mfc="none", mec=color, mew=1)
+                ax.vlines(at, c["worst"], c["best"], color=color, lw=1, alpha=0.5)
+        ax.plot(x, [c["ours"] for c in rows], mark, ms=4, color=color, label=method)  # None is not drawn
+        ax.plot(x, [c["paper"] for c in rows], "D", ms=6, mfc="none", mec=color, mew=1)
     ax.plot([], [], "D", ms=6, mfc="none", mec="black", label="paper")
     if any(c["best"] is not None for c in cells):
         ax.vlines([], [], [], color="black", lw=1, alpha=0.5, label="tie orders, worst to best")

@@ -39,17 +39,9 @@ def part_task(data: str, profile: str, seed: int, size: int = 10_000, validation
     """Return the task of a table, or its validation split, with 1,000 queries and a random part of the database."""
     task = (validation_task if validation else retrieval_task)(data, profile, seed)
     rows = np.sort(np.random.default_rng(seed).permutation(len(task.database))[:size])
-    database = task.database[rows]
-    return replace(
-        task,
-        database=database,
-        train=database,
-        database_labels=task.database_labels[rows],
-        queries=task.queries[:1_000],
-        query_labels=task.query_labels[:1_000],
-        database_ids=None,
-        query_ids=None,
-    )
+    labels = task.database_labels[rows], task.query_labels[:1_000]
+    part = Task(task.database[rows], task.queries[:1_000], *labels)
+    return replace(part, image_shape=task.image_shape, sha256=task.sha256)
 
 
 @keep
@@ -57,9 +49,6 @@ def with_inputs(task: Task, inputs: Callable[[np.ndarray, np.ndarray], np.ndarra
     """Return the task after ``inputs(rows, database)`` has changed queries and database, which also trains."""
     queries, database = (inputs(X, task.database) for X in (task.queries, task.database))
     return replace(task, database=database, queries=queries, train=None)
-
-
-# ---------------------------------------------------------------- neighbours
 
 
 @keep
@@ -91,19 +80,13 @@ def neighbours(task: Task, top: int, metric: str) -> np.ndarray:
     return nearest(task.queries, task.database, top, metric)
 
 
-# ---------------------------------------------------------------- features of networks
-
-
 @keep
 def map_task(data: str, profile: str, seed: int, layer: str, whiten: bool | None = None, rank: int = 512) -> Task:
     """Return the validation split on what can be made of a network's last map.
 
-    Parameters
-    ----------
-    layer : {"pooled", "pool5"}
-        Its mean over positions, or all of it. The embedded sample has a map of one position.
-    whiten : bool, optional
-        With False only the ``rank`` leading principal components are kept; with True they also have variance one.
+    The ``layer`` is "pooled", the mean of the map over its positions, or "pool5", all of it; the embedded sample has a
+    map of one position. With ``whiten=False`` only the ``rank`` leading principal components are kept; with True they
+    also have variance one.
     """
     dataset = load(data, profile, pool=layer == "pooled")
     if profile == "full" and f" {layer}," not in dataset.layer:
@@ -117,9 +100,6 @@ def map_task(data: str, profile: str, seed: int, layer: str, whiten: bool | None
     X, Q = (X - mean) @ axes.T, (Q - mean) @ axes.T
     scale = X.std(0) + 1e-6 if whiten else torch.ones(())
     return replace(task, database=(X / scale).numpy(), queries=(Q / scale).numpy(), train=None)
-
-
-# ---------------------------------------------------------------- shadows
 
 
 def shadow(images: np.ndarray, strength: float = 0.3, area: float = 0.8, side: str = "lower") -> np.ndarray:

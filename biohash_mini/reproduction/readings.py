@@ -20,24 +20,14 @@ from .measure import percent
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read "mAP@100, the truth is the nearest neighbours in the database".
+    """One way to read "mAP@100, the truth is the nearest neighbours in the database"."""
 
-    Parameters
-    ----------
-    at : int >= 1
-        How many retrieved words are judged.
-    query : bool
-        Whether the query is one of its own neighbours and is retrieved; if not, it is in neither list.
-    divisor : {"retrieved", "relevant"}
-        What AP divides by: the relevant words retrieved, or as many as could be, min(at, relevant).
-    relevant : int >= 1
-        How many neighbours are relevant.
-    """
-
-    at: int = 100
-    query: bool = True
-    divisor: Divisor = "retrieved"
-    relevant: int = 100
+    at: int = 100  #: how many retrieved words are judged
+    query: bool = (
+        True  #: whether the query is one of its own neighbours and is retrieved; if not, it is in neither list
+    )
+    divisor: Divisor = "retrieved"  #: what AP divides by: the hits, or as many as could be, min(at, relevant)
+    relevant: int = 100  #: how many neighbours are relevant
 
     @property
     def name(self) -> str:
@@ -48,12 +38,8 @@ class Reading:
     def given(self, near: np.ndarray, rows: np.ndarray) -> dict[str, Any]:
         """Return the arguments that make :func:`~biohash_mini.metrics.mean_average_precision` follow this reading.
 
-        Parameters
-        ----------
-        near : array (q, more than ``relevant``)
-            The nearest rows of the database for each query, nearest first, the query itself among them.
-        rows : array (q,)
-            The rows of the database that are the queries.
+        ``near``, shape (q, more than ``relevant``), has the nearest rows of the database for each query, nearest first,
+        itself among them; ``rows``, shape (q,), are the rows of the database that are the queries.
         """
         if near.shape[1] <= self.relevant:
             raise ValueError(f"{self.relevant} neighbours besides the query are needed, got {near.shape[1] - 1}")

@@ -7,12 +7,12 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, BinaryIO, TypedDict
+from typing import Any, TypedDict
 
 import pandas as pd
 import torch
@@ -99,9 +99,17 @@ def append(experiment: str, record: Mapping[str, Any], where: Path | None = None
     """
     where = where or folder()
     where.mkdir(parents=True, exist_ok=True)
-    with _locked(where / f"{experiment}.jsonl") as f:
-        done = {key_of(old) for line in f.read().splitlines() if (old := _parse(line)) is not None}
-        if key_of(record) in done:
+    with open(where / f"{experiment}.jsonl", "ab+") as f:
+        if fcntl:
+            fcntl.flock(f, fcntl.LOCK_EX)
+        f.seek(0)
+        lines = f.read().splitlines(keepends=True)
+        records = [_parse(line) for line in lines]
+        if lines and records[-1] is None and not lines[-1].endswith(b"\n"):
+            f.truncate(sum(map(len, lines[:-1])))
+        elif lines and not lines[-1].endswith(b"\n"):
+            f.write(b"\n")
+        if key_of(record) in {key_of(old) for old in records if old is not None}:
             return False
         f.write(json.dumps(record, allow_nan=False).encode() + b"\n")
         f.flush()
@@ -121,24 +129,6 @@ def _parse(line: bytes) -> Record | None:
         return None
 
 
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading and appending under an exclusive lock, its last line whole."""
-    with open(path, "ab+") as f:
-        if fcntl:
-            fcntl.flock(f, fcntl.LOCK_EX)
-        f.seek(0)
-        text = f.read()
-        if text and not text.endswith(b"\n"):
-            start = text.rfind(b"\n") + 1
-            if _parse(text[start:]) is None:
-                f.truncate(start)
-            else:
-                f.write(b"\n")
-        f.seek(0)
-        yield f
-
-
 @cache
 def _about_the_machine() -> dict:
     packages = ("torch", "numpy", "scikit-learn", "numba", "faiss-cpu")
@@ -149,20 +139,19 @@ def _about_the_machine() -> dict:
     return {"versions": versions, "commit": _commit(), "machine": platform.machine()}
 
 
+def _git(*words: str) -> str:
+    with contextlib.suppress(OSError):  # there may be no git
+        run = subprocess.run(["git", *words], cwd=PACKAGE, capture_output=True, text=True, check=False)
+        return run.stdout.strip()
+    return ""
+
+
 def _commit() -> str | None:
     """Return the commit that the package's code is at, marked if the code was changed since; None outside git."""
-
-    def git(*words: str) -> str:
-        try:
-            run = subprocess.run(["git", *words], cwd=PACKAGE, capture_output=True, text=True, check=False)
-        except OSError:  # no git
-            return ""
-        return run.stdout.strip()
-
-    if not git("ls-files", "__init__.py"):  # installed inside another repository
+    if not _git("ls-files", "__init__.py"):  # installed inside another repository
         return None
-    head = git("rev-parse", "--short=12", "HEAD")
-    return (f"{head}-dirty" if git("status", "--porcelain", "--", ".") else head) or None
+    head = _git("rev-parse", "--short=12", "HEAD")
+    return (f"{head}-dirty" if _git("status", "--porcelain", "--", ".") else head) or None
 
 
 def provenance(device: str) -> dict:

@@ -20,9 +20,6 @@ from .readings import FITTED, LITERAL, score_readings
 Fields = dict[str, Any]
 
 
-# ---------------------------------------------------------------- classes
-
-
 def class_map(found: Outcome, at: int | None = None) -> Fields:
     """Return mAP where items of the query's class are relevant."""
     return in_percent(*tie_bounds(found.asked, found.database, *_labels(found.task), at))
@@ -40,23 +37,20 @@ def tie_orders(found: Outcome) -> Fields:
 
 def by_tie_order(queries: Codes, database: Codes, task: Task) -> dict[str, float]:
     """Return mAP in percent for the orders inside ties that common code would produce, by their names."""
-    query_labels, database_labels = _labels(task)
-    by_class = np.argsort(database_labels, kind="stable")
-    labels = database_labels[by_class]
+    asked, labels = _labels(task)
+    by_class = np.argsort(labels, kind="stable")
 
-    def by_numpy() -> float:
-        """Return mAP when ties fall as numpy's default sort, which is not stable, leaves them."""
-        D = queries.hamming(database[by_class]).astype(np.int64)
-        relevant = (labels[np.argsort(row)] == label for row, label in zip(D, query_labels, strict=True))
-        return float(np.mean([average_precision(np.arange(len(labels)), r)[0] for r in relevant]))
+    def in_order(rows: slice | np.ndarray) -> float:
+        return percent(mean_average_precision(queries, database[rows], asked, labels[rows], ties="index"))
 
-    def in_order(database: Codes, labels: np.ndarray) -> float:
-        return mean_average_precision(queries, database, query_labels, labels, ties="index")
-
+    D = queries.hamming(database[by_class]).astype(np.int64)
+    ranked = (labels[by_class[np.argsort(row)]] for row in D)  # as numpy's default sort, which is not stable, has it
+    hits = (found == label for found, label in zip(ranked, asked, strict=True))
+    precisions = [average_precision(np.arange(len(labels)), hit)[0] for hit in hits]
     return {
-        "database order": percent(in_order(database, database_labels)),
-        "sorted by class, stable sort": percent(in_order(database[by_class], labels)),
-        "sorted by class, numpy's default sort": percent(by_numpy()),
+        "database order": in_order(slice(None)),
+        "sorted by class, stable sort": in_order(by_class),
+        "sorted by class, numpy's default sort": percent(np.mean(precisions)),
     }
 
 
@@ -64,9 +58,6 @@ def _labels(task: Task) -> tuple[np.ndarray, np.ndarray]:
     if task.query_labels is None or task.database_labels is None:
         raise ValueError("this metric needs a task with labels")
     return task.query_labels, task.database_labels
-
-
-# ---------------------------------------------------------------- neighbours
 
 
 def pixel_map(found: Outcome, at: int = 100) -> Fields:
@@ -101,21 +92,14 @@ def cosine(found: Outcome) -> Fields:
 def other_readings(found: Outcome, metric: str) -> Fields:
     """Return mAP@100 as printed, ``literal``, with its bounds, and all readings for every tenth query."""
     near, rows = _near(found, metric)
-    literal = in_percent(*tie_bounds(found.queries, found.database, **LITERAL.given(near, rows)))
-    return {
-        "literal": literal["value"],
-        "literal_best": literal["best"],
-        "literal_worst": literal["worst"],
-        "readings": score_readings(found.database, near[::10], rows[::10]),
-    }
+    literal = map(percent, tie_bounds(found.queries, found.database, **LITERAL.given(near, rows)))
+    fields: Fields = dict(zip(("literal", "literal_best", "literal_worst"), literal, strict=True))
+    return fields | {"readings": score_readings(found.database, near[::10], rows[::10])}
 
 
 def _near(found: Outcome, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the nearest words of each word, itself and 100 more, shape (n, 101), and the rows of the words."""
     return neighbours(found.task, 101, metric), np.arange(len(found.database))
-
-
-# ---------------------------------------------------------------- features of networks, shadows
 
 
 @lru_cache(maxsize=1)
@@ -150,9 +134,6 @@ def in_shadow(found: Outcome, side: str = "lower") -> np.ndarray:
 def features_in_shadow(found: Outcome) -> np.ndarray:
     """Return what a network makes of the queries' images in shadow, shape (q, d)."""
     return dark_features(found.data, found.profile, found.seed)
-
-
-# ---------------------------------------------------------------- what else the paper measures
 
 
 def smoothness(found: Outcome, most_alike: bool) -> Fields:

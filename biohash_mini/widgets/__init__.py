@@ -8,12 +8,5 @@ from .retrieval import RetrievalExplorer
 from .shadow import ShadowPlayground
 from .tsne import TsneExplorer
 
-__all__ = [
-    "CircleExplorer",
-    "PlasticityPlayground",
-    "ResultsExplorer",
-    "RetrievalExplorer",
-    "ShadowPlayground",
-    "TsneExplorer",
-    "Widget",
-]
+__all__ = ["CircleExplorer", "ResultsExplorer", "RetrievalExplorer", "TsneExplorer"]
+__all__ += ["PlasticityPlayground", "ShadowPlayground", "Widget"]

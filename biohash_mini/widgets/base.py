@@ -76,9 +76,8 @@ class Widget(anywidget.AnyWidget):
         return {**data, "text/html": self.html()}, metadata
 
 
-def svg(size: float, *shapes: str) -> str:
-    """Return a square SVG around the origin that reaches ``size`` to each side, y downwards."""
-    box = f"{-size:g} {-size:g} {2 * size:g} {2 * size:g}"
+def svg(box: str, *shapes: str) -> str:
+    """Return an SVG of shapes whose view is the box: its left and upper edge, y downwards, its width and height."""
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" aria-hidden="true">{"".join(shapes)}</svg>'
 
 

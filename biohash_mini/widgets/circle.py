@@ -57,7 +57,7 @@ class CircleExplorer(Widget):
         phi = np.linspace(-np.pi, np.pi, 121)
         band = BAND * circle.density(phi, self.sigma) / circle.density(0, self.sigma)
         return svg(
-            126,
+            "-126 -126 252 252",
             path(np.concatenate([_around(phi, RADIUS + band), _around(phi[::-1], RADIUS)]), fill="#e0a94a"),
             path(_around(phi, RADIUS), fill="none", stroke="currentColor"),
             dots(_around(np.array(self.optimum), RADIUS), 7, fill="#0072b2"),

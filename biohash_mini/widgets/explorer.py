@@ -8,7 +8,7 @@ from ..reproduction import report
 from ..reproduction.declarations import EXPERIMENTS
 from ..reproduction.paper import TABLES
 from ..reproduction.plots import row_colors
-from .base import HERE, Widget, module
+from .base import HERE, Widget, module, svg
 
 FIELDS = ("method", "hash_length", "paper", "ours", "sd", "seeds", "worst", "best", "verdict", "reason")
 
@@ -82,8 +82,7 @@ class ResultsExplorer(Widget):
         for j, k in enumerate(lengths):
             style = 'font-size="8" text-anchor="middle" fill="currentColor"'
             marks.append(f'<text x="{width * (j + 0.5):.1f}" y="167" {style}>k = {k}</text>')
-        start = '<svg xmlns="http://www.w3.org/2000/svg" aria-hidden="true" viewBox="0 0 300 170">'
-        return f'{start}<path d="M0,156H300" stroke="currentColor"/>{"".join(marks)}</svg>'
+        return svg("0 0 300 170", '<path d="M0,156H300" stroke="currentColor"/>', *marks)
 
 
 def gather(cells: Iterable[dict]) -> list[dict]:
@@ -96,11 +95,10 @@ def gather(cells: Iterable[dict]) -> list[dict]:
 
 def _experiment(name: str, cells: list[dict]) -> dict:
     table = TABLES.get(name)
-    title = f"Table {table.number}: {table.title}" if table else EXPERIMENTS[name].title
     colors = row_colors(name, list(dict.fromkeys(cell["method"] for cell in cells)))
     return {
         "name": name,
-        "title": title,
+        "title": f"Table {table.number}: {table.title}" if table else EXPERIMENTS[name].title,
         "group": "Tables of the paper" if table else "Figures, and what the paper leaves open",
         "metric": table.metric if table else f"in {EXPERIMENTS[name].unit}",
         "methods": [{"name": method, "color": color} for method, color in colors.items()],

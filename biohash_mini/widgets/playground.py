@@ -1,6 +1,5 @@
 """The plasticity playground: units as particles, moved by the learning rule on a density in the plane."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,21 +12,13 @@ from .base import Widget, dots, module, path, svg
 SIDE, EXTENT, BATCH = 32, 2.4, 24  # cells along an edge of the map, half its width, rows of a minibatch
 
 
-def _centres() -> Tensor:
-    """Return the centres of the map's cells, row by row from the upper left, shape (side², 2)."""
-    middle = EXTENT * (2 * torch.arange(SIDE, dtype=torch.double) + 1 - SIDE) / SIDE
-    return torch.cartesian_prod(-middle, middle).flip(1)
+_middle = EXTENT * (2 * torch.arange(SIDE, dtype=torch.double) + 1 - SIDE) / SIDE
+CENTRES = torch.cartesian_prod(-_middle, _middle).flip(1)  # of the cells, row by row from the upper left, (side², 2)
 
 
-CENTRES = _centres()
-
-
-def _blob(x: float, y: float, width: float) -> Callable[[Tensor], Tensor]:
-    return lambda X: torch.exp(-(X - torch.tensor([x, y])).square().sum(1) / (2 * width**2))
-
-
-def _ring(X: Tensor) -> Tensor:
-    return torch.exp(-((X.norm(dim=1) - 1.4) / 0.22).square())
+def _blob(x: float, y: float, width: float) -> Tensor:
+    """Return a Gaussian density at the centres, shape (side²,)."""
+    return torch.exp(-(CENTRES - torch.tensor([x, y])).square().sum(1) / (2 * width**2))
 
 
 def _digits(weights: Tensor) -> str:
@@ -36,17 +27,16 @@ def _digits(weights: Tensor) -> str:
 
 
 def _presets() -> dict[str, str]:
-    X = CENTRES
-    angle = torch.atan2(X[:, 1], X[:, 0])
-    spiral = torch.exp(-(((angle - 2.2 * X.norm(dim=1)) / 2).sin() / 0.3).square()) * (X.norm(dim=1) < 2.1)
-    peaks = _blob(1.2, 0.7, 0.3)(X) + 0.8 * _blob(-1.2, 0.8, 0.3)(X) + 0.6 * _blob(0.1, -1.4, 0.3)(X)
-    return {
-        "three peaks": _digits(peaks),
-        "ring": _digits(_ring(X)),
-        "crescent": _digits(_ring(X) * angle.cos().clamp_min(0)),
-        "spiral": _digits(spiral),
-        "one corner": _digits(_blob(1.1, 0.9, 0.45)(X)),
+    angle, radius = torch.atan2(CENTRES[:, 1], CENTRES[:, 0]), CENTRES.norm(dim=1)
+    ring = torch.exp(-((radius - 1.4) / 0.22).square())
+    densities = {
+        "three peaks": _blob(1.2, 0.7, 0.3) + 0.8 * _blob(-1.2, 0.8, 0.3) + 0.6 * _blob(0.1, -1.4, 0.3),
+        "ring": ring,
+        "crescent": ring * angle.cos().clamp_min(0),
+        "spiral": torch.exp(-(((angle - 2.2 * radius) / 2).sin() / 0.3).square()) * (radius < 2.1),
+        "one corner": _blob(1.1, 0.9, 0.45),
     }
+    return {name: _digits(density) for name, density in densities.items()}
 
 
 class PlasticityPlayground(Widget):
@@ -154,7 +144,7 @@ class PlasticityPlayground(Widget):
         sphere = torch.stack([turn.cos(), turn.sin()], 1)
         sphere /= row_norms(sphere, self.p)[:, None]
         return svg(
-            100,
+            "-100 -100 200 200",
             dots(scale * self._sample(150, rng), 1.2, fill="#e0a94a"),
             path(scale * sphere, fill="none", stroke="currentColor", stroke_dasharray="2 2"),
             dots(scale * W, 3.6, fill="#0072b2"),

@@ -7,7 +7,7 @@ from traitlets import Bool, Dict, Int, List, Unicode, observe
 
 from ..codes import Codes, SparseCodes, concatenate
 from ..datasets import Task, sample_per_class
-from .base import HERE, Widget, module
+from .base import HERE, Widget, module, svg
 from .packing import pack, sheet
 
 Pair = tuple[Codes, Codes]
@@ -31,10 +31,8 @@ class RetrievalExplorer(Widget):
         Names of the classes; by default their numbers.
     fit : callable (method, hash length) -> (codes of the queries, codes of the database), optional
         Makes the codes that are not there, where there is a kernel.
-    n_queries, n_database : int
-        Images to carry, the same number of each class, at random.
-    seed : int
-        Seed of that choice.
+    n_queries, n_database, seed : int
+        Images to carry, the same number of each class, and the seed that draws them.
 
     Attributes
     ----------
@@ -80,31 +78,30 @@ class RetrievalExplorer(Widget):
         seed: int = 0,
         **traits: object,
     ) -> None:
-        self._task, self._fit, classes = task, fit, len(np.unique(task.database_labels))
+        self._fit, classes = fit, len(np.unique(task.database_labels))
         rows = sample_per_class(task.query_labels, max(1, n_queries // classes), seed)
         self._queries = rows[np.argsort(task.query_labels[rows], kind="stable")]  # class by class, to choose from
         self._database = sample_per_class(task.database_labels, max(1, n_database // classes), seed)
         self._codes = {key: self._chosen(pair) for key, pair in codes.items()}
-        tables: dict[str, dict] = {}
+        tables: dict[str, dict] = {method: {} for method, _ in codes}
         for (method, k), chosen in sorted(self._codes.items(), key=lambda entry: entry[0][1]):
-            tables.setdefault(method, {})[str(k)] = packed_codes(chosen)
-        tables = {method: tables[method] for method in dict.fromkeys(method for method, _ in codes)}
+            tables[method][str(k)] = packed_codes(chosen)
+        images = np.concatenate([task.queries[self._queries], task.database[self._database]])
+        self._images = images.reshape(-1, *task.image_shape)
         labels = np.concatenate([task.query_labels[self._queries], task.database_labels[self._database]])
         method = str(traits.pop("method", next(reversed(tables))))
-        super().__init__(
-            **{
-                "method": method,
-                "hash_length": int(next(reversed(tables[method]))),
-                "n_queries": len(self._queries),
-                "labels": labels.tolist(),
-                "names": list(names or map(str, range(labels.max() + 1))),
-                "sheet": self._sheet(np.arange(len(labels)), COLUMNS),
-                "side": task.image_shape[-1],
-                "tables": tables,
-                "can_fit": fit is not None,
-            }
-            | traits
-        )
+        shown = {
+            "method": method,
+            "hash_length": int(next(reversed(tables[method]))),
+            "n_queries": len(self._queries),
+            "labels": labels.tolist(),
+            "names": list(names or map(str, range(labels.max() + 1))),
+            "sheet": self._sheet(np.arange(len(labels)), COLUMNS),
+            "side": task.image_shape[-1],
+            "tables": tables,
+            "can_fit": fit is not None,
+        }
+        super().__init__(**shown | traits)
         if fit is None and (self.method, self.hash_length) not in codes:
             raise ValueError(f"no codes of {self.method} at k = {self.hash_length}, and no way to fit them")
 
@@ -114,10 +111,7 @@ class RetrievalExplorer(Widget):
 
     def _sheet(self, items: np.ndarray, columns: int) -> str:
         """Return images of the page on one sheet, as a data URI: photographs with loss, grey ones with dark ink."""
-        own, first = items < len(self._queries), len(self._queries)
-        images = np.empty((len(items), *self._task.image_shape), np.float32)
-        images[own] = self._task.queries[self._queries[items[own]]].reshape(-1, *self._task.image_shape)
-        images[~own] = self._task.database[self._database[items[~own] - first]].reshape(-1, *self._task.image_shape)
+        images = self._images[items]
         return sheet(images, columns, QUALITY) if images.shape[1] == 3 else sheet(1 - images, columns)
 
     @observe("method", "hash_length")
@@ -144,17 +138,14 @@ class RetrievalExplorer(Widget):
 
     def picture(self) -> str:
         """Return the query and its nearest images as a still SVG."""
-        _, items = self.ranking()
-        strip = self._sheet(np.array([self.query, *items]), 1 + len(items))
-        labels = np.array(self.labels)
-        frames = []
-        for i, right in enumerate(labels[items] == labels[self.query], start=1):
+        items = [self.query, *self.ranking()[1]]
+        strip, width = self._sheet(np.array(items), len(items)), 20 * len(items)
+        shapes = [f'<image href="{strip}" width="{width}" height="20"/>']
+        for i, item in enumerate(items[1:], start=1):
+            right = self.labels[item] == self.labels[self.query]
             look = 'stroke="#009e73"' if right else 'stroke="#cc3311" stroke-dasharray="3 2"'
-            frames.append(f'<rect x="{20 * i + 1}" y="1" width="18" height="18" fill="none" stroke-width="2" {look}/>')
-        box = f"0 0 {20 * (1 + len(items))} 20"
-        image = f'<image href="{strip}" width="{20 * (1 + len(items))}" height="20"/>'
-        start = '<svg xmlns="http://www.w3.org/2000/svg" aria-hidden="true"'
-        return f'{start} viewBox="{box}">{image}{"".join(frames)}</svg>'
+            shapes.append(f'<rect x="{20 * i + 1}" y="1" width="18" height="18" fill="none" stroke-width="2" {look}/>')
+        return svg(f"0 0 {width} 20", *shapes)
 
 
 def packed_codes(codes: Codes) -> dict:

@@ -10,7 +10,7 @@ from ..codes import Codes
 from ..datasets import Task, sample_per_class
 from ..hashers import Hasher
 from ..reproduction.protocols import shadow
-from .base import HERE, Widget, module
+from .base import HERE, Widget, module, svg
 from .packing import pack, sheet
 
 COLUMNS, TOP, QUALITY = 40, 10, 60  # images in a row of the sheet, answers on show, quality of their WebP
@@ -41,10 +41,8 @@ class ShadowPlayground(Widget):
         Units on (k).
     names : sequence of str, optional
         Names of the classes; by default their numbers.
-    n_database : int
-        Images to search, the same number of each class, at random.
-    seed : int
-        Seed of that choice.
+    n_database, seed : int
+        Images to search, the same number of each class, and the seed that draws them.
 
     Attributes
     ----------
@@ -96,25 +94,22 @@ class ShadowPlayground(Widget):
             raise ValueError(f"the hashers must have {hash_length} to 256 units, got {m}")
         self._hashers, self._length = hashers, hash_length
         rows = sample_per_class(task.database_labels, n_database // len(np.unique(task.database_labels)), seed)
-        self._queries, X = (
-            A.reshape(-1, *task.image_shape) for A in (task.queries[list(queries)], task.database[rows])
-        )
+        chosen = task.queries[list(queries)], task.database[rows]
+        self._queries, X = (images.reshape(-1, *task.image_shape) for images in chosen)
         labels = task.query_labels[list(queries)]
         self._codes = {name: self._encode(name, X) for name in hashers}
-        super().__init__(
-            **{
-                "hash_length": hash_length,
-                "n_units": m,
-                "height": task.image_shape[1],
-                "tables": {name: self._table(name) | {"database": pack(self._codes[name].array)} for name in hashers},
-                "queries": sheet(self._queries, len(labels)),
-                "query_labels": labels.tolist(),
-                "database": sheet(X, COLUMNS, QUALITY),
-                "database_labels": task.database_labels[rows].tolist(),
-                "names": list(names or map(str, range(task.database_labels.max() + 1))),
-            }
-            | traits
-        )
+        shown = {
+            "hash_length": hash_length,
+            "n_units": m,
+            "height": task.image_shape[1],
+            "tables": {name: self._table(name) | {"database": pack(self._codes[name].array)} for name in hashers},
+            "queries": sheet(self._queries, len(labels)),
+            "query_labels": labels.tolist(),
+            "database": sheet(X, COLUMNS, QUALITY),
+            "database_labels": task.database_labels[rows].tolist(),
+            "names": list(names or map(str, range(task.database_labels.max() + 1))),
+        }
+        super().__init__(**shown | traits)
         self._look()
 
     def _encode(self, name: str, images: np.ndarray) -> Codes:
@@ -155,4 +150,4 @@ class ShadowPlayground(Widget):
         lit = self._queries[self.query]
         pair = sheet(np.stack([lit, shadow(lit[None], self.strength, self.area)[0]]), 2)
         image = f'<image href="{pair}" width="64" height="32" image-rendering="pixelated"/>'
-        return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 32" aria-hidden="true">{image}</svg>'
+        return svg("0 0 64 32", image)

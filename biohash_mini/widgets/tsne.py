@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from math import log
 
 import numpy as np
-from sklearn.manifold import TSNE
 from traitlets import Dict, Int, List, Unicode, observe
 
 from ..codes import Codes
@@ -14,18 +13,9 @@ from .base import HERE, Widget, dots, module, svg
 from .packing import pack, sheet
 
 COLUMNS, FINE = 20, 32767  # images in a row of the sheet, steps from the middle of a map to its border
-COLORS = [  # of the classes, on light pages and on dark ones
-    ("#0072b2", "#56b4e9"),
-    ("#c64f00", "#f59a4c"),
-    ("#00795a", "#2fd1a0"),
-    ("#8a3ab9", "#c79bf2"),
-    ("#c1121f", "#ff7b7b"),
-    ("#7a5230", "#c9a27a"),
-    ("#c2408f", "#f29ad0"),
-    ("#767300", "#d6d24a"),
-    ("#5f6b7a", "#b3bfcc"),
-    ("#007e91", "#5fd8e8"),
-]
+_ON_LIGHT = "#0072b2 #c64f00 #00795a #8a3ab9 #c1121f #7a5230 #c2408f #767300 #5f6b7a #007e91"  # pages
+_ON_DARK = "#56b4e9 #f59a4c #2fd1a0 #c79bf2 #ff7b7b #c9a27a #f29ad0 #d6d24a #b3bfcc #5fd8e8"
+COLORS = list(zip(_ON_LIGHT.split(), _ON_DARK.split(), strict=True))  # of the classes
 
 
 class TsneExplorer(Widget):
@@ -94,27 +84,21 @@ class TsneExplorer(Widget):
     ) -> None:
         self._layer, self._X, self._labels = layer, X, np.asarray(labels)
         side, m, lengths = round(X.shape[1] ** 0.5), layer.n_units, sorted(hash_lengths)
-        last = embed(self._codes(lengths[-1]), seed) if start is None else start
+        last = embed(layer.encode(X, lengths[-1]), seed) if start is None else start
         self._maps: dict[int, np.ndarray] = {lengths[-1]: np.asarray(last, np.float32)}
         between = {round(2 ** (i / 3)) for i in range(30)}
-        super().__init__(
-            **{
-                "n_units": m,
-                "stops": sorted({*lengths, *(k for k in between if lengths[0] <= k <= lengths[-1])}),
-                "labels": self._labels.tolist(),
-                "names": list(names or map(str, range(self._labels.max() + 1))),
-                "colors": COLORS,
-                "sheet": sheet(1 - X.reshape(-1, 1, side, side), COLUMNS),
-                "hash_length": lengths[0],
-            }
-            | traits
-        )
+        shown = {
+            "n_units": m,
+            "stops": sorted({*lengths, *(k for k in between if lengths[0] <= k <= lengths[-1])}),
+            "labels": self._labels.tolist(),
+            "names": list(names or map(str, range(self._labels.max() + 1))),
+            "colors": COLORS,
+            "sheet": sheet(1 - X.reshape(-1, 1, side, side), COLUMNS),
+            "hash_length": lengths[0],
+        }
+        super().__init__(**shown | traits)
         for k in [*reversed(lengths), self.hash_length]:
             self._lay_out(k)
-
-    def _codes(self, k: int) -> Codes:
-        """Return the codes of the images with k units on."""
-        return self._layer.encode(self._X, k)
 
     @observe("hash_length")
     def _follow(self, change: object) -> None:
@@ -127,7 +111,7 @@ class TsneExplorer(Widget):
             return
         if k not in self._maps:
             nearest = min(self._maps, key=lambda other: abs(log(other / k)))
-            self._maps[k] = follow(self._codes(k), self._maps[nearest])
+            self._maps[k] = follow(self._layer.encode(self._X, k), self._maps[nearest])
         xy = self._maps[k]
         with self.hold_sync():
             self.purity = {**self.purity, str(k): neighbour_purity(xy, self._labels)}
@@ -135,8 +119,9 @@ class TsneExplorer(Widget):
 
     def picture(self) -> str:
         """Return the map on show as a still SVG."""
-        xy = 100 * in_square(self._maps[self.hash_length])
-        return svg(104, *(dots(xy[self._labels == c], 1.6, fill=COLORS[c][0]) for c in np.unique(self._labels)))
+        xy, labels = 100 * in_square(self._maps[self.hash_length]), self._labels
+        points = (dots(xy[labels == c], 1.6, fill=COLORS[c][0]) for c in np.unique(labels))
+        return svg("-104 -104 208 208", *points)
 
 
 def follow(codes: Codes, start: np.ndarray) -> np.ndarray:
@@ -144,9 +129,8 @@ def follow(codes: Codes, start: np.ndarray) -> np.ndarray:
 
     There is no early exaggeration, which would pull the start together and tear it up again.
     """
-    D = codes.hamming(codes).astype(np.float32)
-    settings = {"perplexity": min(30, (len(D) - 1) / 3), "early_exaggeration": 1.0, "max_iter": 500}
-    return TSNE(metric="precomputed", init=start, random_state=0, **settings).fit_transform(D)
+    few = min(30, (len(codes) - 1) / 3)
+    return embed(codes, 0, init=start, perplexity=few, early_exaggeration=1.0, max_iter=500)
 
 
 def in_square(xy: np.ndarray) -> np.ndarray:

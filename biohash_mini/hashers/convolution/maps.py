@@ -91,15 +91,9 @@ def _inhibit_and_pool(A, height, winners, pool, stride):
 class ByteFeatures:
     """Pooled activations of n images, one byte each; ``features[rows]`` gives them as centred float32, shape (b, d).
 
-    As float32 the 100,000 features of the 69,000 images of MNIST would fill 28 GB; as bytes they take 6.9 GB.
-
-    Parameters
-    ----------
-    levels : Tensor of uint8, shape (n, d)
-    scale : Tensor of shape (d,)
-        The activation that one level stands for.
-    mean : Tensor of shape (d,), optional
-        What is subtracted; by default the mean of these rows.
+    As float32 the 100,000 features of the 69,000 images of MNIST would fill 28 GB; as bytes they take 6.9 GB. A level,
+    uint8 (n, d), stands for an activation of ``scale``, shape (d,). What is subtracted is ``mean``, shape (d,), by
+    default that of these rows.
     """
 
     def __init__(self, levels: Tensor, scale: Tensor, mean: Tensor | None = None) -> None:

@@ -24,17 +24,7 @@ _SMALL = 1e-6  # an alpha below this is multiplied out
 
 
 class LazySynapses:
-    """Synapses of a layer on stored features, for training on a CPU with the mean or the implicit step of the rule.
-
-    Parameters
-    ----------
-    W : Tensor of shape (m, d)
-        First synapses; they are copied.
-    features : ByteFeatures
-        What the layer learns from.
-    implicit : bool
-        Whether steps are implicit.
-    """
+    """Synapses of a layer on stored features, a copy of W (m, d) first, for the mean or implicit step on a CPU."""
 
     def __init__(self, W: Tensor, features: ByteFeatures, implicit: bool = False) -> None:
         self.implicit = implicit
