@@ -99,7 +99,7 @@ class BioHash(Hasher):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.hash_length = hash_length
+        super().__init__(hash_length, center=center, seed=seed, device=device)
         self.activity = activity
         self.p = p
         self.delta = delta
@@ -114,13 +114,7 @@ class BioHash(Hasher):
         self.start = start
         self.init_norm = init_norm
         self.init_std = init_std
-        self.center = center
-        self.seed = seed
-        self.device = device
         self.verbose = verbose
-
-    def _planned_units(self) -> int:
-        return round(self.hash_length / self.activity)
 
     def partial_fit(self, X: object, y: object = None) -> Self:
         """Learn from one more batch of a stream, shape (n, d), and return self; the first call starts afresh.

@@ -116,7 +116,7 @@ class BioConvHash(Hasher):
         seed: int = 0,
         device: str = "auto",
     ) -> None:
-        self.hash_length = hash_length
+        super().__init__(hash_length, center=center, seed=seed, device=device)
         self.activity = activity
         self.kernel_sizes = kernel_sizes
         self.n_filters = n_filters
@@ -137,13 +137,7 @@ class BioConvHash(Hasher):
         self.norm_tol = norm_tol
         self.start = start
         self.init_norm = init_norm
-        self.center = center
         self.image_shape = image_shape
-        self.seed = seed
-        self.device = device
-
-    def _planned_units(self) -> int:
-        return round(self.hash_length / self.activity)
 
     def fit_features(self, X: object) -> Self:
         """Learn the filters from patches of images, and return self."""

@@ -114,7 +114,7 @@ def test_stages_can_be_taken_apart(digits, fitted):
 def test_the_layer_may_take_either_step(digits, fitted):
     levels = fitted.features(digits)
     pace = {"reduction": "max", "learning_rate": 0.02, "batch_size": 100, "max_epochs": 5, "norm_tol": 0.0}
-    other = clone(fitted).set_params(**pace).fit(digits)
+    other = clone(fitted).set_params(**pace, smooth=False, start="normal").fit(digits)
     rng = torch.Generator().manual_seed(0)
     W = torch.randn(20, levels.shape[1], generator=rng)
     train(ByteFeatures(levels, fitted.scale_), W, **pace, rng=rng)

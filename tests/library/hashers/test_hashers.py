@@ -89,9 +89,10 @@ def test_a_stream_is_learned_in_order_and_centred_by_all_it_has_shown(X):
     torch.testing.assert_close(hasher.mean_, torch.from_numpy(X).mean(0))
     assert hasher.n_samples_seen_ == 300
     once = BioHash(4, batch_size=50).partial_fit(X)
-    W = BioHash(4)._initial_weights(torch.from_numpy(X), torch.Generator().manual_seed(0))
-    for rows in (torch.from_numpy(X) - once.mean_).split(50):
-        step_(W, rows, 2e-2)
+    rows = torch.from_numpy(X) - once.mean_
+    W = once._initial_weights(rows, torch.Generator().manual_seed(0))
+    for part in rows.split(50):
+        step_(W, part, once._rate(rows), reduction="implicit")
     assert torch.equal(once.weights_, W)
     with pytest.raises(ValueError, match="the stream began with 20"):
         hasher.partial_fit(X[:, :3])
