@@ -59,7 +59,7 @@ class Experiment:
     hash_lengths: tuple[int, ...] = LENGTHS  #: columns
     seeds: int = 3  #: repetitions, with seeds 0, 1, …
     unit: str = "%"  #: "%" is compared with the paper in points; "s", seconds, is not
-    higher_is_better: bool = True  #: whether a value above the paper's is reproduced however far above it is
+    higher_is_better: bool = True  #: whether a value far above the paper's is better, or as far off as one far below
 
     def all_rows(self) -> tuple[Row, ...]:
         """Return the rows that there are now."""
