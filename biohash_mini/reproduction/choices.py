@@ -25,7 +25,8 @@ def _to_255(X: np.ndarray, database: np.ndarray) -> np.ndarray:
     return X * np.float32(255)
 
 
-def _rank_by_direction(hasher: Hasher) -> None:
+def rank_by_direction(hasher: Hasher) -> None:
+    """Scale the units of a fitted hasher to norm one, so that codes rank them by direction alone."""
     hasher.weights_ /= row_norms(hasher.weights_)[:, None]
 
 
@@ -60,7 +61,7 @@ CHOICES: dict[str, Row] = {
         _choice("BioHash", "p = 3", {"p": 3.0}),
         _choice("BioHash", "minibatches of 10", {"batch_size": 10}),
         _choice("BioHash", "minibatches of 1000", {"batch_size": 1000}),
-        _choice("BioHash", "codes ranked by direction", amend=_rank_by_direction),
+        _choice("BioHash", "codes ranked by direction", amend=rank_by_direction),
         _choice("BioHash", "synapses start with norm 1", {"init_std": 784**-0.5}),
         _choice("FlyHash", "as in the tables"),
         _choice("FlyHash", "centred", {"center": True}),

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from .. import protocols, scores
-from ..choices import CHOICES, NEAREST
+from ..choices import CHOICES, NEAREST, rank_by_direction
 from ..experiment import Experiment, Row
 from ..settings import MAX_STEP, PRINTED
 from .rows import AT_1000, CLASSES, TO_32, declared, first_edition, started_on_data
@@ -27,13 +27,20 @@ _LEARNERS: dict[str, dict[str, Any]] = {  # where BioHash starts, and how it mov
     **{f"rows at 3, implicit step 0.5, minibatches of {n}": {**_ROWS, "batch_size": n} for n in (20, 500)},
 }
 
+_BY_DIRECTION = "rows at 3, implicit step 0.5, 2 passes, units of norm 1"
+
 
 def _learners(data: str, once: tuple[int, ...] = ()) -> tuple[Row, ...]:
     """Return a row for each way to learn, with one seed at some of the lengths; there the printed schedule crawls."""
     crawling = dict.fromkeys(("as printed, max step", "as printed, implicit step"), (2,)) if once else {}
-    return tuple(
-        declared(label, data, "BioHash", params, once=once, hash_lengths=crawling.get(label))
-        for label, params in _LEARNERS.items()
+    short = {**_ROWS, "max_epochs": 2}
+    return (
+        *(
+            declared(label, data, "BioHash", params, once=once, hash_lengths=crawling.get(label))
+            for label, params in _LEARNERS.items()
+        ),
+        declared(_BY_DIRECTION, data, "BioHash", short, once=once, amend=rank_by_direction),
+        declared("rows, not trained", data, "BioHash", {**_ROWS, "max_epochs": 1, "learning_rate": 1e-9}, once=once),
     )
 
 
