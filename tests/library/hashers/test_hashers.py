@@ -6,7 +6,7 @@ from sklearn.decomposition import PCA
 from biohash_mini import ITQ, LSH, BioHash, DenseFly, FlyHash, NaiveBioHash, PCAHash, SpectralHash
 from biohash_mini.datasets import load
 from biohash_mini.metrics import mean_average_precision
-from biohash_mini.plasticity import step_
+from biohash_mini.plasticity import default_passes, step_
 
 
 @pytest.mark.parametrize(
@@ -118,17 +118,25 @@ def test_learning_beats_chance_and_random_projections_by_far_on_real_digits():
     assert 0.18 < score(FlyHash(8)) < 0.3
 
 
-CONVERGING = {"reduction": "implicit", "relative_rate": True, "smooth": True, "start": "rows", "norm_tol": 0.0}
-
-
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_a_start_on_rows_with_a_relative_rate_serves_any_scale_and_leaves_no_unit_unused(scale):
+def test_the_default_serves_any_scale_and_leaves_no_unit_unused(scale):
     X = load("mnist").vectors(np.arange(3000))
-    hasher = BioHash(8, learning_rate=0.5, max_epochs=2, **CONVERGING).fit(scale * X)
+    hasher = BioHash(8).fit(scale * X)
     codes = hasher.encode(scale * X)
     assert hasher.mean_norms_[-1] < 1.15
     assert len(np.unique(codes.active)) == hasher.n_units
-    assert codes == BioHash(8, learning_rate=0.5, max_epochs=2, **CONVERGING).fit(scale * X).encode(scale * X)
+    assert codes == BioHash(8).fit(scale * X).encode(scale * X)
+
+
+@pytest.mark.parametrize(("n", "m", "passes"), [(69_000, 40, 4), (50_000, 1_600, 3), (50_000, 12_800, 2), (10, 400, 2)])
+def test_units_that_have_few_rows_each_learn_for_fewer_passes(n, m, passes):
+    assert default_passes(n, m) == passes
+
+
+def test_the_default_takes_those_passes_and_one_may_ask_for_others(X):
+    assert len(BioHash(1, activity=1 / 5).fit(X).mean_norms_) == 4
+    assert len(BioHash(4).fit(X).mean_norms_) == 2
+    assert len(BioHash(4, max_epochs=7).fit(X).mean_norms_) == 7
 
 
 def test_units_start_on_rows_of_the_data_and_at_random_where_there_are_too_few(X):
