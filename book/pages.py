@@ -101,6 +101,7 @@ def summary_page(cells: dict[str, list[dict]]) -> str:
     unlike = f", {total['not like for like']} are not like for like" if total["not like for like"] else ""
     seconds = f", {total['measured here']} are seconds and not judged" if total["measured here"] else ""
     words = (
+        f"{_head(cells)}\n\n"
         f"The paper prints **{ours}** values that are ours to measure. **{measured}** have been measured: "
         f"**{total['reproduced']}** are reproduced, **{total['above']}** are above, **{total['close']}** are close, "
         f"**{total['deviates']}** deviate{unlike}{seconds}."
@@ -112,6 +113,21 @@ def summary_page(cells: dict[str, list[dict]]) -> str:
     rows = "".join(_tally(name, n, shown) for name, n in counts.items())
     table = _scroll("Verdicts by table", _row("th", ["", *(MARKS[v] for v in shown), "other"]) + rows, "numbers tally")
     return "\n\n".join([words, _raw(f'<div class="tiles">{tiles}</div>', table)]) + "\n"
+
+
+def _head(cells: dict[str, list[dict]]) -> str:
+    """Return one sentence on what is compared with the paper, what is not, and how many seeds stand behind it."""
+    measured = [c for found in cells.values() for c in found if None not in (c["paper"], c["ours"])]
+    if not measured:
+        return "Nothing has been measured yet."
+    alike = sum(c["verdict"] not in ("not like for like", "measured here") for c in measured)
+    seeds = sorted(c["seeds"] for c in measured)
+    one = sum(n == 1 for n in seeds)
+    return (
+        f"Of {len(measured)} printed values that have ours beside them, {alike} compare like with like; the others are "
+        f"features of another layer, a smaller database, a differently defined score, or seconds. Behind each of ours "
+        f"stand {seeds[0]} to {seeds[-1]} seeds, {seeds[len(seeds) // 2]} in the middle, and only one behind {one}."
+    )
 
 
 def _tally(name: str, counts: Counter, shown: list[str]) -> str:
