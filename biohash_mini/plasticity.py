@@ -106,10 +106,10 @@ def step_(
 ) -> None:
     r"""Move W in place by one minibatch: :math:`W \leftarrow W + \epsilon\,\Delta W / \max|\Delta W|`.
 
-    The maximum runs over all synapses. The paper does not print how a minibatch is reduced; this scaling, used by
-    Krotov and Hopfield for the same rule, is the one that reproduces its tables and its "< 20 epochs". The other
-    reading is the mean: each unit's :math:`\Delta W_\mu` is divided by the number of samples that moved it. It diverges
-    where :math:`\epsilon\bar s > 2`; the implicit step, which is the mean step solved for its end point, never does:
+    The maximum runs over all synapses; Krotov and Hopfield scale the same rule so. The paper does not print how a
+    minibatch is reduced. The natural reading is the mean: each unit's :math:`\Delta W_\mu` is divided by the number of
+    samples that moved it. It diverges where :math:`\epsilon\bar s > 2`; the implicit step, which is the mean step
+    solved for its end point, never does:
 
     .. math:: W_\mu \leftarrow \frac{W_\mu + \epsilon\,\bar x_\mu}{1 + \epsilon\,[\bar s_\mu]_+}
 

@@ -153,17 +153,19 @@ def render(
 def cost(names: Iterable[str] = (), *, profile: str = "full", where: Path | None = None) -> pd.DataFrame:
     """Return what each experiment took, a row each: trials recorded and missing, seconds, the longest, memory in MB.
 
-    Rows that read one measurement in two ways count once. Runs side by side take less time than the sum.
+    Rows that read one measurement in two ways count once, archived ones not at all. Runs side by side take less time
+    than the sum.
     """
     rows = {}
     for exp in (EXPERIMENTS[name] for name in names or EXPERIMENTS):
-        found = [r for r in results.read(exp.name, where) if r["profile"] == profile]
+        known = {row.label: row for row in exp.all_rows() if not row.archived}
+        recorded = results.read(exp.name, where)
+        found = [r for r in recorded if r["profile"] == profile and r["method"] in known]
         planned = {(trial.row.label, trial.hash_length, trial.seed) for trial in exp.trials()}
-        known = {row.label: row for row in exp.all_rows()}
         took: dict[tuple, float] = {}
         for r in found:
-            row = known.get(r["method"])
-            once = (r["method"] if row is None else (work(exp, row), row.queries)), r["hash_length"], r["seed"]
+            row = known[r["method"]]
+            once = work(exp, row), row.queries, r["hash_length"], r["seed"]
             took[once] = max(took.get(once, 0.0), r["seconds"])
         rows[exp.name] = {
             "recorded": len(found),

@@ -39,6 +39,7 @@ def _learners(data: str, once: tuple[int, ...] = ()) -> tuple[Row, ...]:
             declared(label, data, "BioHash", params, once=once, hash_lengths=crawling.get(label))
             for label, params in _LEARNERS.items()
         ),
+        declared("max step, 100 epochs to rate zero", data, "BioHash", MAX_STEP | {"norm_tol": 0.0}, archived=True),
         declared(_BY_DIRECTION, data, "BioHash", short, once=once, amend=rank_by_direction),
         declared("rows, not trained", data, "BioHash", {**_ROWS, "max_epochs": 1, "learning_rate": 1e-9}, once=once),
     )
