@@ -1,26 +1,34 @@
 """Bio-inspired hashing for similarity search: learn sparse codes, search them exactly, measure them honestly."""
 
-from .codes import Codes, DenseCodes, SparseCodes
-from .datasets import load
-from .hashers import (
-    DH,
-    ITQ,
-    LSH,
-    METHODS,
-    UHBNN,
-    BioConvHash,
-    BioHash,
-    DenseFly,
-    FlyHash,
-    GreedyHash,
-    Hasher,
-    NaiveBioHash,
-    PCAHash,
-    SOLHash,
-    SpectralHash,
-)
-from .metrics import average_precision, mean_average_precision, recall, tie_bounds
-from .search import HammingIndex
+import sys
+
+try:
+    from .codes import Codes, DenseCodes, SparseCodes
+    from .datasets import load
+    from .hashers import (
+        DH,
+        ITQ,
+        LSH,
+        METHODS,
+        UHBNN,
+        BioConvHash,
+        BioHash,
+        DenseFly,
+        FlyHash,
+        GreedyHash,
+        Hasher,
+        NaiveBioHash,
+        PCAHash,
+        SOLHash,
+        SpectralHash,
+    )
+    from .metrics import average_precision, mean_average_precision, recall, tie_bounds
+    from .search import HammingIndex
+except KeyboardInterrupt:  # imports take seconds; the command ends in a line, as its ``main`` does once they are done
+    if not sys.argv[0].endswith("biohash"):
+        raise
+    print("biohash: interrupted", file=sys.stderr)
+    sys.exit(130)
 
 __version__ = "0.1.0"
 

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from .codes import Codes
 from .datasets import networks
 from .hashers import METHODS, Hasher
 from .search import HammingIndex
+from .storage import check_writable
 
 _EXAMPLES = """
 examples:
@@ -30,9 +32,18 @@ examples:
 def _vectors(path: Path) -> np.ndarray:
     """Return the array of an .npy file, mapped rather than read, never unpickled."""
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        return np.lib.format.open_memmap(path, mode="r")
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path} is not an .npy file of numbers ({error})") from None
+
+
+def _check_outputs(vectors: Path, **outputs: Path) -> None:
+    """Raise ValueError or OSError, before any work is done, unless each output can be written to a file of its own."""
+    taken = {vectors.resolve(): "the vectors"}
+    for name, path in outputs.items():
+        if (other := taken.setdefault(path.resolve(), f"--{name}")) != f"--{name}":
+            raise ValueError(f"--{name} {path} is the file of {other}: choose another")
+        check_writable(path)
 
 
 def _data(args: argparse.Namespace) -> None:
@@ -54,6 +65,7 @@ def _features(args: argparse.Namespace) -> None:
 
 def _hash(args: argparse.Namespace) -> None:
     X = _vectors(args.vectors)
+    _check_outputs(args.vectors, model=args.model, codes=args.codes)
     cls = METHODS[args.method]
     given = {"activity": args.activity, "max_epochs": args.max_epochs, "verbose": sys.stderr.isatty()}
     options = {name: value for name, value in given.items() if value is not None and name in cls().get_params()}
@@ -63,13 +75,14 @@ def _hash(args: argparse.Namespace) -> None:
     hasher = cls(args.hash_length, seed=args.seed, device=args.device, **options).fit(X)
     codes = hasher.encode(X)
     hasher.save(args.model)
-    codes.save(args.codes)
+    codes.save(args.codes, model=hasher.digest())
     print(f"{codes}, {codes.bits_per_item} bits each: {args.codes}; model: {args.model}")
 
 
 def _search(args: argparse.Namespace) -> None:
     hasher = Hasher.load(args.model, device=args.device)
-    distances, ids = HammingIndex(Codes.load(args.codes)).search(hasher.encode(_vectors(args.queries)), args.top)
+    codes = Codes.load(args.codes, model=hasher.digest())
+    distances, ids = HammingIndex(codes).search(hasher.encode(_vectors(args.queries)), args.top)
     print("query,rank,id,distance")
     for q, (row, near) in enumerate(zip(ids.tolist(), distances.tolist(), strict=True)):
         print("\n".join(f"{q},{rank},{i},{d}" for rank, (i, d) in enumerate(zip(row, near, strict=True), 1)))
@@ -113,6 +126,13 @@ def _known(names: list[str], experiments: Mapping[str, object]) -> list[str]:
     return names
 
 
+def _count(text: str) -> int:
+    """Return the text as an integer of at least 1."""
+    if not text.isdecimal() or int(text[:20]) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
+    return int(text[:20])
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     raw = argparse.RawDescriptionHelpFormatter
@@ -142,8 +162,10 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("network", choices=networks.NETWORKS)
     words = "fc7 (4,096 values; canonical weights), pool5 (the last map, flattened) or pooled (its mean; the default)"
     sub.add_argument("--layer", choices=networks.LAYERS, default="pooled", help=words)
-    sub.add_argument("--side", type=int, default=224, help="pixels of the square that the network sees (default: 224)")
-    sub.add_argument("--batch-size", type=int, default=50)
+    sub.add_argument(
+        "--side", type=_count, default=224, help="pixels of the square that the network sees (default: 224)"
+    )
+    sub.add_argument("--batch-size", type=_count, default=50)
     sub.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
     sub.add_argument("--profile", choices=datasets.PROFILES, default="full", help="embedded sample or whole data")
     sub.add_argument("--output", type=Path, help="file to write (default: in the cache, where the experiments look)")
@@ -179,7 +201,9 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--methods", nargs="+", default=(), metavar="METHOD")
     sub.add_argument("--hash-lengths", nargs="+", type=int, default=(), metavar="K")
     sub.add_argument("--seeds", nargs="+", type=int, default=(), metavar="SEED")
-    sub.add_argument("--workers", type=int, default=1, help="processes side by side, where memory allows (default: 1)")
+    sub.add_argument(
+        "--workers", type=_count, default=1, help="processes side by side, where memory allows (default: 1)"
+    )
     profile_and_results(sub, "mini")
 
     sub = command("report", _report, "compare the recorded results with the paper", "biohash report mnist --markdown")
@@ -192,20 +216,41 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _say(message: object, *_: object) -> None:
+    """Print a message as one line on standard error."""
+    print(f"biohash: {'; '.join(str(message).splitlines())}", file=sys.stderr)
+
+
+def _flush() -> None:
+    """Write out what is printed; where that fails, let it go nowhere, or the interpreter would try again at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, or 2 with one line on standard error."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller
+            setattr(sys, name, open(os.devnull, "w"))
     args = build_parser().parse_args(argv)
-    try:
-        args.action_function(args)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (ValueError, OSError, ImportError) as error:
-        print(f"biohash: {'; '.join(str(error).splitlines())}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("biohash: interrupted; what was measured is kept", file=sys.stderr)
-        return 130
+    with warnings.catch_warnings():
+        warnings.showwarning = _say  # type: ignore[assignment]
+        try:
+            try:
+                args.action_function(args)
+            finally:
+                _flush()
+        except BrokenPipeError:  # the reader, such as head, has seen enough
+            return 0
+        except (ValueError, OSError, ImportError, MemoryError, RuntimeError) as error:
+            _say(str(error) or type(error).__name__)
+            return 2
+        except KeyboardInterrupt:
+            _say("interrupted; what was measured is kept")
+            return 130
     return 0
 
 

@@ -96,18 +96,26 @@ class Codes(ABC):
 
     __hash__ = None
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Write the codes to a safetensors file, whole or not at all."""
-        save_arrays(path, {"array": self.array}, codes=type(self).__name__, n_units=self.n_units)
+    def save(self, path: str | os.PathLike, model: str = "") -> None:
+        """Write the codes to a safetensors file, whole or not at all.
+
+        ``model`` is the digest of the hasher that made them, ``hasher.digest()``, if it is to be asked for on reading.
+        """
+        save_arrays(path, {"array": self.array}, codes=type(self).__name__, n_units=self.n_units, model=model)
 
     @staticmethod
-    def load(path: str | os.PathLike) -> Codes:
-        """Return the codes of a file written by :meth:`save`; ValueError if it is not intact."""
+    def load(path: str | os.PathLike, model: str = "") -> Codes:
+        """Return the codes of a file written by :meth:`save`; ValueError if it is not intact.
+
+        With a ``model``, the digest of a hasher, also if the file names another one.
+        """
         arrays, about = load_arrays(path)
-        kind = {"SparseCodes": SparseCodes, "DenseCodes": DenseCodes}.get(about.get("codes"))
-        if kind is None or set(arrays) != {"array"}:
+        name, n_units = about.get("codes"), about.get("n_units")
+        if name not in ("SparseCodes", "DenseCodes") or set(arrays) != {"array"} or type(n_units) is not int:
             raise ValueError(f"{path} does not hold codes")
-        return kind(arrays["array"], about["n_units"])
+        if model and about.get("model") not in (model, "", None):
+            raise ValueError(f"{path} holds codes of another model: hash the vectors anew")
+        return (SparseCodes if name == "SparseCodes" else DenseCodes)(arrays["array"], n_units)
 
 
 class SparseCodes(Codes):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 from collections.abc import Iterator
+from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,12 +13,24 @@ import torch
 from torch import Tensor
 
 _BLOCK = 1 << 23  # values of a mapped file that are looked at together: 32 MB of float32
+_ORDINARY = 30  # powers of two, up and down, within which float32 holds squares, their sums and their quotients
+REACH = 2.0**50  # the largest entry, after scaling, of which that is still true
 
 
 def require(ok: bool, message: str) -> None:
     """Raise ValueError with the message unless ok."""
     if not ok:
         raise ValueError(message)
+
+
+def is_whole(value: object) -> bool:
+    """Return whether a value is an integer, Python's or numpy's; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a finite real number, Python's or numpy's; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and math.isfinite(value)
 
 
 def torch_device(name: str) -> torch.device:
@@ -31,6 +45,18 @@ def torch_device(name: str) -> torch.device:
     if not present.get(device.type, False):
         raise ValueError(f"device {name!r} is not available here; try {[k for k, v in present.items() if v]}")
     return device
+
+
+def as_labels(*given: object) -> list[np.ndarray]:
+    """Return arrays of labels that may be compared: all numbers or all of another one type, and none of them NaN."""
+    labels = [np.asarray(a) for a in given]
+    texts = [a.dtype.kind == "O" and all(isinstance(v, str) for v in a.flat) for a in labels]
+    labels = [a.astype(str) if text else a for a, text in zip(labels, texts, strict=True)]
+    kinds = {"number" if a.dtype.kind in "iuf" else a.dtype.kind for a in labels if a.size}
+    types = " and ".join(str(a.dtype) for a in labels)
+    require(len(kinds) <= 1 and "O" not in kinds, f"labels must be of one type, numbers or texts, got {types}")
+    require(not any(a.dtype.kind == "f" and np.isnan(a).any() for a in labels), "labels must not be NaN")
+    return labels
 
 
 def as_rows(X: object) -> np.ndarray | Tensor:
@@ -65,6 +91,35 @@ def as_matrix(X: object, first: int = 0) -> Tensor:
     return rows
 
 
+def unit_of(span: float) -> float:
+    """Return the power of two that brings values as large as ``span`` near 1, and 1 for all of ordinary size.
+
+    Float32 would lose the squares of very large or very small values. Scaling by a power of two changes no digit.
+    """
+    exponent = math.frexp(span)[1]
+    return 1.0 if abs(exponent) <= _ORDINARY else math.ldexp(1.0, -min(max(exponent, -126), 126))
+
+
+def span(X: Tensor, center: bool) -> float:
+    """Return the largest distance between two entries of a column of X (n, d), or without ``center`` from zero."""
+    low, high = X.amin(0).double(), X.amax(0).double()
+    return (high - low if center else torch.maximum(-low, high)).max().item()
+
+
+def centred(X: Tensor, mean: Tensor, unit: float = 1.0, first: int = 0) -> Tensor:
+    """Return (X - mean) · unit for rows X (n, d), refusing what lies so far off that float32 would lose it."""
+    return within_reach(X - mean if unit == 1 else X * unit - mean * unit, unit, first)
+
+
+def within_reach(X: Tensor, unit: float = 1.0, first: int = 0) -> Tensor:
+    """Return rows X (n, d) that were multiplied by unit, if float32 holds their squares; ValueError names one else."""
+    low, high = X.aminmax()
+    if not max(-low.item(), high.item()) <= REACH:
+        row = int((~(X.abs() <= REACH)).any(1).nonzero()[0])
+        raise ValueError(f"X[{first + row}] lies too far from the rows of the fit: at most {REACH / unit:.1e} away")
+    return X
+
+
 def blocks(X: np.ndarray | Tensor, rows: int) -> Iterator[Tensor]:
     """Yield the rows of :func:`as_rows`, so many at a time, as :func:`as_matrix` has them.
 
@@ -86,23 +141,34 @@ class MappedRows:
     """Rows of a mapped file X (n, d), less their mean: ``rows[numbers]`` reads a minibatch, float32 of shape (b, d).
 
     X is looked through once, block by block, for its mean and for what is not finite; without ``center`` the mean is
-    left where it is.
+    left where it is. Rows of extraordinary size are multiplied by ``unit``, see :func:`unit_of`.
     """
 
     def __init__(self, X: np.ndarray, center: bool, device: torch.device) -> None:
-        step = max(1, _BLOCK // X.shape[1])
-        weighted = [(len(part), part.mean(0)) for part in blocks(X, step)]
+        self.X, self.device, self.shape, self.unit = X, device, X.shape, 1.0
+        mean, self.unit = self._look(center)
+        if self.unit != 1:
+            mean = self._look(center)[0] / self.unit
+        self.mean = mean.to(device)
+
+    def _look(self, center: bool) -> tuple[Tensor, float]:
+        """Return the mean of the rows, times the unit, and the unit that suits them."""
+        step = max(1, _BLOCK // self.shape[1])
+        weighted, spans = [], []
+        for part in blocks(self.X, step):
+            weighted.append((len(part), (part * self.unit if self.unit != 1 else part).mean(0)))
+            spans.append(torch.stack([part.amin(0), part.amax(0)]).double())
         mean = weighted[0][1]  # as rows in memory have it, if one block holds all
         if len(weighted) > 1:
-            mean = torch.stack([n * part.double() for n, part in weighted]).sum(0) / len(X)
-        self.X, self.device, self.shape = X, device, X.shape
-        self.mean = (mean if center else torch.zeros_like(mean)).to(torch.float32).to(device)
+            mean = torch.stack([n * part.double() for n, part in weighted]).sum(0) / len(self)
+        unit = unit_of(span(torch.cat(spans), center))
+        return (mean if center else torch.zeros_like(mean)).to(torch.float32), unit
 
     def __len__(self) -> int:
         return len(self.X)
 
     def __getitem__(self, numbers: Tensor | slice) -> Tensor:
         chosen = numbers if isinstance(numbers, slice) else numbers.cpu().numpy()
-        rows = torch.from_numpy(np.asarray(self.X[chosen]).astype(np.float32)).to(self.device) - self.mean
+        rows = torch.from_numpy(np.asarray(self.X[chosen]).astype(np.float32)).to(self.device)
         forget(self.X)
-        return rows
+        return centred(rows, self.mean, self.unit)

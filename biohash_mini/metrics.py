@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from .codes import Codes
-from .inputs import require
+from .inputs import as_labels, is_whole, require
 from .search import HammingIndex, _histograms, _nearest
 
 Ties = Literal["expected", "best", "worst", "index"]
@@ -93,7 +93,7 @@ def _check_options(at: int | None, n: int, ties: tuple[Ties, ...], divisor: Divi
     """Return R, the length of the ranking; ValueError if an option is none of the allowed."""
     for name, value, kind in [("divisor", divisor, Divisor), *(("ties", order, Ties) for order in ties)]:
         require(value in get_args(kind), f"{name} must be one of {', '.join(get_args(kind))}, got {value!r}")
-    require(at is None or at >= 1, f"at must be None or at least 1, got {at}")
+    require(at is None or (is_whole(at) and at >= 1), f"at must be None or at least 1, an integer, got {at!r}")
     return n if at is None else min(at, n)
 
 
@@ -169,7 +169,7 @@ class Truth:
     @classmethod
     def of_labels(cls, query_labels: ArrayLike, database_labels: ArrayLike, exclude: ArrayLike | None = None) -> Self:
         """Return the truth that the items of a query's label are relevant, from labels of shapes (q,) and (n,)."""
-        q, d = np.asarray(query_labels), np.asarray(database_labels)
+        q, d = as_labels(query_labels, database_labels)
         numbers = np.unique(np.concatenate([q, d], axis=None), return_inverse=True)[1].astype(np.int32)
         rows = None if exclude is None else np.asarray(exclude)
         return cls(numbers[: q.size].reshape(q.shape), numbers[q.size :].reshape(d.shape), exclude=rows)
@@ -261,8 +261,8 @@ def tie_bounds(
 def recall(ids: np.ndarray, truth: np.ndarray) -> float:
     """Return the mean share of the true row numbers, truth (q, r), that are among ids (q, top); repeats count once."""
     ids, truth = np.asarray(ids), np.asarray(truth)
-    shapes = f"ids {ids.shape} and truth {truth.shape} must have shapes (q >= 1, top) and (q, r >= 1)"
-    require(ids.ndim == truth.ndim == 2 and len(ids) == len(truth) and truth.size > 0, shapes)
+    shapes = f"ids {ids.shape} and truth {truth.shape} must have shapes (q >= 1, top) and (q, r >= 1), row numbers"
+    require(ids.ndim == truth.ndim == 2 and len(ids) == len(truth) and truth.size > 0 and truth.min() >= 0, shapes)
     return float(np.mean([np.isin(np.unique(t), i).mean() for t, i in zip(truth, ids, strict=True)]))
 
 

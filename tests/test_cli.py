@@ -1,5 +1,10 @@
 import csv
 import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,3 +121,103 @@ def test_the_command_extracts_to_where_the_data_set_is_found(tmp_path, monkeypat
     assert load("cifar10-alexnet", "full").layer == "alexnet pooled, 20 px"
     assert main(["features", "alexnet", "--side", "24"]) == 2  # never over features of another kind
     assert main(["data", "path", "cifar10-vgg16"]) == 2 and "biohash features vgg16" in capsys.readouterr().err
+
+
+def test_model_codes_and_vectors_must_be_three_files(vectors, tmp_path, capsys):
+    x, other = str(tmp_path / "x.npy"), str(tmp_path / "other")
+    before = (tmp_path / "x.npy").read_bytes()
+    expect_error(capsys, ["hash", x, "--model", other, "--codes", other], "--codes")
+    expect_error(capsys, ["hash", x, "--model", other, "--codes", x], "is the file of the vectors")
+    expect_error(capsys, ["hash", x, "--model", f"{tmp_path}/./x.npy", "--codes", other], "is the file of the vectors")
+    os.symlink(x, tmp_path / "link")
+    expect_error(capsys, ["hash", x, "--model", other, "--codes", str(tmp_path / "link")], "is the file of the vectors")
+    assert (tmp_path / "x.npy").read_bytes() == before and not Path(other).exists()
+
+
+def test_a_place_that_cannot_be_written_is_told_before_any_training(vectors, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(BioHash, "fit", lambda *_: pytest.fail("trained in vain"))
+    argv = ["hash", str(tmp_path / "x.npy"), "--model", str(tmp_path / "m"), "--codes"]
+    expect_error(capsys, [*argv, str(tmp_path)], "is a folder")
+    expect_error(capsys, [*argv, str(tmp_path / "x.npy" / "c")], "x.npy")
+
+
+def test_codes_of_another_model_are_not_searched(vectors, tmp_path, capsys, monkeypatch):
+    x, argv = str(tmp_path / "x.npy"), ["--hash-length", "3", *files(tmp_path)]
+    assert main(["hash", x, *argv]) == 0
+
+    def fail(self, path, **_):
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("biohash_mini.codes.Codes.save", fail)
+        assert main(["hash", x, "--seed", "1", *argv]) == 2  # leaves the new model beside the old codes
+    capsys.readouterr()
+    expect_error(capsys, ["search", x, *files(tmp_path)], "holds codes of another model")
+    assert main(["hash", x, "--seed", "1", *argv]) == 0 == main(["search", x, *files(tmp_path)])
+
+
+def test_broken_archives_are_one_line(vectors, tmp_path, capsys):
+    np.savez(tmp_path / "x.npz", vectors=vectors)
+    whole = (tmp_path / "x.npz").read_bytes()
+    expect_error(capsys, ["hash", str(tmp_path / "x.npz"), *files(tmp_path)], "not an .npy file")
+    expect_error(capsys, ["hash", spoil(tmp_path, "half.npz", whole[:300]), *files(tmp_path)], "not an .npy file")
+    expect_error(capsys, ["search", x_file(tmp_path), "--model", str(tmp_path / "x.npz"), "--codes", "c"], "truncated")
+
+
+def x_file(tmp_path):
+    return str(tmp_path / "x.npy")
+
+
+def test_absurd_lengths_activities_and_seeds_are_one_line(vectors, tmp_path, capsys):
+    argv = ["hash", x_file(tmp_path), *files(tmp_path)]
+    expect_error(capsys, [*argv, "--hash-length", "1" + "0" * 30], "hash_length must be at most")
+    expect_error(capsys, [*argv, "--hash-length", "2000000000"], "weights must be at least 1 and at most")
+    expect_error(capsys, [*argv, "--activity", "1e-300"], "weights must be at least 1 and at most")
+    expect_error(capsys, [*argv, "--activity", "nan"], "activity must be a finite number")
+    expect_error(capsys, [*argv, "--seed", "9" * 30], "seed must lie in")
+    for words in (["run", "mnist", "--workers", "0"], ["features", "alexnet", "--side", "x"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(words)
+    assert "must be an integer of at least 1" in capsys.readouterr().err
+
+
+def test_a_method_that_no_row_has_measures_nothing_and_says_so(tmp_path, capsys):
+    expect_error(capsys, ["run", "--all", "--methods", "NOPE", "--results", str(tmp_path)], "is called NOPE")
+
+
+def command(tmp_path, *argv, path=(), **given):
+    """Run the command in a process of its own, under its own name."""
+    (tmp_path / "biohash").write_text("import sys\nfrom biohash_mini.cli import main\nsys.exit(main())\n")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*path, *sys.path]))}
+    words = [sys.executable, str(tmp_path / "biohash"), *argv]
+    return subprocess.run(words, env=env, text=True, stderr=subprocess.PIPE, **given)
+
+
+def _close(*handles):
+    return lambda: [os.close(handle) for handle in handles]
+
+
+def test_closed_or_full_standard_streams_are_no_traceback(tmp_path):
+    assert command(tmp_path, "report", "nothing", preexec_fn=_close(1, 2)).returncode == 2
+    closed = command(tmp_path, "report", "mnist", "--json", "--results", str(tmp_path), preexec_fn=_close(1))
+    assert closed.returncode == 0 and closed.stderr == ""
+    with open("/dev/full", "w") as full:
+        run = command(tmp_path, "report", "mnist", "--json", "--results", str(tmp_path), stdout=full)
+    assert run.returncode == 2 and run.stderr.count("\n") == 1 and "No space left" in run.stderr
+
+
+def test_an_interrupt_while_modules_are_imported_is_no_traceback(tmp_path):
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow" / "torch.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)"
+    )
+    run = command(tmp_path, "--help", path=[tmp_path / "slow"])
+    assert run.returncode == 130 and run.stderr == "biohash: interrupted\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_damaged_record_is_one_line_and_the_rest_is_reported(tmp_path):
+    (tmp_path / "mnist.jsonl").write_text("<<<<<<< HEAD\n")
+    run = command(tmp_path, "report", "mnist", "--json", "--results", str(tmp_path), stdout=subprocess.PIPE)
+    assert run.returncode == 0 and run.stdout.startswith("[")
+    assert run.stderr.count("\n") == 1 and "mnist.jsonl, line 1 is passed over" in run.stderr

@@ -177,6 +177,7 @@ def extract(
     verbose : bool
         Whether to show a progress bar.
     """
+    require(side >= 1 and batch_size >= 1, f"side and batch_size must be at least 1, got {side} and {batch_size}")
     path, target = Path(path), torch_device(device)
     state = {key: value.cpu().numpy() for key, value in network.state_dict().items()}
     origin = {"images": digest({"images": images}), "weights": digest(state), "side": side, "batch_size": batch_size}

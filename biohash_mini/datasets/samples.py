@@ -4,20 +4,36 @@ Colour images do not pack well as they are. They are stored as differences, whic
 against green, then every pixel against its left and upper neighbours, all modulo 256, so that nothing is lost.
 """
 
+import lzma
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
 
+from ..inputs import require
+
 Arrays = dict[str, np.ndarray]
 FOLDER = Path(__file__).parent / "embedded"
 COLOUR = (3, 32, 32)
+LARGEST = 1 << 31  # bytes that an npz file may unpack to
+
+
+def read_npz(path: Path) -> Arrays:
+    """Return the arrays of an npz file, never unpickled; ValueError if it is broken, or unpacks to more than 2 GB."""
+    try:
+        with zipfile.ZipFile(path) as pack:
+            size = sum(member.file_size for member in pack.infolist())
+        require(size <= LARGEST, f"{path} unpacks to {size:,} bytes, more than the {LARGEST:,} that are read")
+        with np.load(path, allow_pickle=False) as stored:
+            return dict(stored)
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError) as error:
+        raise ValueError(f"{path} is not an intact npz file ({error})") from None
 
 
 def read_sample(path: Path) -> Arrays:
     """Return the arrays of a sample file: X (n, d), with labels (n,) or words."""
-    with np.load(path) as stored:
-        arrays = dict(stored)
+    arrays = read_npz(path)
     if "differences" in arrays:
         arrays["X"] = add_up(arrays.pop("differences"))
     return arrays

@@ -21,13 +21,15 @@ from typing import IO
 
 import numpy as np
 
+from ..inputs import require
 from ..storage import digest, load_arrays, save_arrays
 from .decoders import decode_cifar10, decode_glove, decode_mnist, decode_wink, encode_words
 from .optional import optional
-from .samples import COLOUR, Arrays
+from .samples import COLOUR, Arrays, read_npz
 
 FEATURE_LAYERS = ["-fc7", "-pooled", "-pool5"]  # ends of the names of files of features, best first
 HEAD = 1 << 28  # bytes read of a raw file: more than any of them needs, and a bound on what a bad archive unpacks to
+UNPACKED = 1 << 32  # bytes of an archive that are looked through
 log = logging.getLogger(__name__)
 
 
@@ -151,8 +153,9 @@ def read_local(path: Path) -> Arrays:
     """Return the arrays of a cached file, or of an npz file of words and vectors."""
     if path.suffix != ".npz":
         return load_arrays(path)[0]
-    with np.load(path) as stored:
-        return {"X": stored["vectors"], "words": encode_words(stored["words"].tolist())}
+    stored = read_npz(path)
+    require({"vectors", "words"} <= set(stored), f"{path} has not vectors and words, but {', '.join(stored)}")
+    return {"X": stored["vectors"], "words": encode_words(stored["words"].tolist())}
 
 
 def download(spec: Spec, folder: Path) -> None:
@@ -178,7 +181,12 @@ def members(archive: Path) -> Iterator[tuple[str, IO[bytes] | gzip.GzipFile]]:
     """Yield the name and the content of every file in a tar, zip or gzip archive; nothing is unpacked to disk."""
     if tarfile.is_tarfile(archive):
         with tarfile.open(archive) as tar:
-            yield from ((PurePosixPath(m.name).name, tar.extractfile(m)) for m in tar if m.isfile())
+            unpacked = 0
+            for m in tar:
+                unpacked += m.size
+                require(unpacked <= UNPACKED, f"{archive.name} unpacks to more than {UNPACKED:,} bytes")
+                if m.isfile():
+                    yield PurePosixPath(m.name).name, tar.extractfile(m)
     elif zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as z:
             yield from ((PurePosixPath(name).name, z.open(name)) for name in z.namelist())

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..inputs import require
+from ..inputs import require, unit_of
 from ..storage import digest, load_arrays
 from .decoders import decode_words
 from .optional import optional
@@ -167,7 +167,14 @@ def nearest(queries: np.ndarray, database: np.ndarray, top: int, metric: str = "
     require(metric in ("euclidean", "cosine"), f"unknown metric {metric!r}; choose euclidean or cosine")
     require(0 < top <= len(database), f"top={top} must lie in 1..{len(database)}, the size of the database")
     faiss = optional("faiss", extra="faiss")
-    Q, X = (np.array(a, np.float32, order="C") for a in (queries, database))  # copies: faiss normalises in place
+    with np.errstate(over="ignore"):
+        Q, X = (np.array(a, np.float32, order="C") for a in (queries, database))  # copies: faiss normalises in place
+    same = Q.ndim == X.ndim == 2 and Q.shape[1] == X.shape[1]
+    require(same, f"queries {Q.shape} and database {X.shape} must have shapes (q, d) and (n, d)")
+    finite = np.isfinite(Q).all() and np.isfinite(X).all()
+    require(bool(finite), "queries and database must be finite in float32: no row is nearest to NaN or infinity")
+    if (unit := unit_of(max(np.abs(Q).max(initial=0), np.abs(X).max(initial=0)))) != 1:
+        Q, X = Q * np.float32(unit), X * np.float32(unit)  # squares of so large or small values are lost in float32
     if metric == "cosine":
         faiss.normalize_L2(Q)
         faiss.normalize_L2(X)

@@ -159,9 +159,6 @@ class UHBNN(Network):
         optimizer.step(loss)
         return loss().item()
 
-    def _activations(self, X: Tensor) -> Tensor:
-        return super()._activations(X / self.scale_)
-
     def _check_params(self) -> None:
         super()._check_params()
         require(self.n_iterations >= 1, f"n_iterations must be at least 1, got {self.n_iterations}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -16,23 +16,24 @@ from sklearn.utils.metadata_routing import UNUSED
 from torch import Tensor
 
 from ..codes import Codes, DenseCodes, SparseCodes, concatenate
-from ..inputs import MappedRows, as_matrix, as_rows, blocks, require, torch_device
-from ..storage import load_arrays, save_arrays
-from .ranges import RANGES
+from ..inputs import MappedRows, as_matrix, as_rows, blocks, centred, is_whole, require, span, torch_device, unit_of
+from .ranges import LARGEST, RANGES
+from .stored import Stored, all_or_nothing
 
 _BLOCK = 1 << 22  # activations held at a time while encoding: 16 MB of float32, which the allocator reuses
+_FEWEST = 16  # rows of a product: of fewer, libraries add the terms in another order, and near ties fall otherwise
 
 #: Called after each pass with its number from 1 and the mean norm of the units or the loss; True ends the training.
 Callback = Callable[[int, float], bool | None]
 
 
-class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Hasher(Stored, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A method that turns vectors into hash codes.
 
     A subclass stores its parameters in ``__init__``, learns in ``_fit`` and names its kind of code in ``sparse_codes``.
-    Learned state ends in an underscore; whatever does is saved and loaded. Most methods only need ``weights_``, shape
-    (m, d). One whose layer reads features of the input, rather than the input, overrides ``fit_features`` and
-    ``features``.
+    Learned state ends in an underscore and is named in ``learns``; it is saved and loaded. Most methods only need
+    ``weights_``, shape (m, d). One whose layer reads features of the input, rather than the input, overrides
+    ``fit_features`` and ``features``.
 
     Parameters
     ----------
@@ -46,6 +47,14 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "auto", "cpu", "cuda" or "mps".
     verbose : bool
         Whether a method that learns in passes shows a progress bar.
+
+    Attributes
+    ----------
+    mean_ : Tensor of shape (d,)
+        What is subtracted from every input.
+    unit_ : float
+        What every input is then multiplied by: 1, and a power of two for data so large or small that float32 would lose
+        their squares.
     """
 
     sparse_codes: ClassVar[bool] = False
@@ -57,16 +66,13 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     __metadata_request__fit: ClassVar[dict] = {"callback": UNUSED}  # of fit itself, not for scikit-learn to route
 
-    weights_: Tensor
-    mean_: Tensor
-    n_features_in_: int
-
     def __init__(self, hash_length: int = 16, *, center: bool = True, seed: int = 0, device: str = "auto") -> None:
         self.hash_length = hash_length
         self.center = center
         self.seed = seed
         self.device = device
 
+    @all_or_nothing
     def fit(self, X: object, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from the rows of X, shape (n, d), and return self; ``y`` is ignored.
 
@@ -77,8 +83,11 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -----
         X is held in memory as float32, 4 n d bytes, and once more where it is centred. Where ``reads_minibatches``, a
         mapped file (``np.load(path, mmap_mode="r")``) stays on disk, and memory holds the synapses and a minibatch.
+        What was learned before is forgotten; if this fails or is interrupted, it is all still there.
         """
         self._check_params()
+        for name in self._learned():
+            delattr(self, name)
         self._callback = callback
         try:
             self.fit_features(X).fit_layer(self.features(X))
@@ -95,20 +104,25 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Return what the layer reads of the rows of X, n rows; for most methods the rows themselves."""
         return as_rows(X)
 
+    @all_or_nothing
     def fit_layer(self, features: Any) -> Self:
         """Learn the layer from what :meth:`features` returned, and return self."""
         self._check_params()
         self._check_shape(*features.shape)
+        self._check_size(features.shape[1])
         device = torch_device(self.device)
         if self.reads_minibatches and isinstance(features, np.memmap):
             rows: Any = MappedRows(features, self.center, device)
-            mean = rows.mean
+            mean, unit = rows.mean, rows.unit
         else:
             rows = as_matrix(features).to(device)
+            unit = unit_of(span(rows, self.center))
+            rows = rows if unit == 1 else rows * unit
             mean = rows.mean(0) if self.center else torch.zeros(rows.shape[1], device=device)
-            rows = rows - mean if self.center else rows
-        self._fit(rows, torch.Generator().manual_seed(self.seed))
-        self.mean_, self.n_features_in_ = mean, rows.shape[1]
+            rows, mean = rows - mean if self.center else rows, mean / unit
+        require(bool(torch.isfinite(mean).all()), "X is too large: the mean of its rows is not finite in float32")
+        self._fit(rows, self._generator())
+        self.mean_, self.unit_, self.n_features_in_ = mean, unit, rows.shape[1]
         return self
 
     def share_features(self, other: Self) -> Self:
@@ -131,7 +145,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Every row has one: a row of zeros is a point like any other, and where activations are equal the unit with
         the lower number is on (sparse codes) or the bit is off (an activation of exactly zero, dense codes). A mapped
-        file is read a block at a time.
+        file is read a block at a time. The code of a row alone is its code in a batch, on one machine with the same
+        number of threads: products are never taken of fewer than 16 rows, for which libraries add in another order.
         """
         k = self.hash_length if hash_length is None else hash_length
         return self.encode_lengths(X, [k])[k]
@@ -143,33 +158,16 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def encode_features(self, features: Any, hash_lengths: Iterable[int]) -> dict[int, Codes]:
         """Return the codes of what :meth:`features` returned, at each of several hash lengths."""
         lengths = self._allowed(hash_lengths)
-        rows = max(1, _BLOCK // max(features.shape[1], self.n_units))
-        parts = [self._encode(part.to(self.mean_.device) - self.mean_, lengths) for part in blocks(features, rows)]
+        step = max(_FEWEST, _BLOCK // max(features.shape[1], self.n_units))
+        parts = [
+            [codes[: len(part)] for codes in self._encode(self._read(part, i * step), lengths)]
+            for i, part in enumerate(blocks(features, step))
+        ]
         return {k: concatenate(list(codes)) for k, codes in zip(lengths, zip(*parts, strict=True), strict=True)}
 
     def transform(self, X: object) -> np.ndarray | sp.csr_array:
         """Return the codes as a 0/1 matrix, shape (n, m): CSR for sparse codes, uint8 for dense ones."""
         return self.encode(X).to_matrix()
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Write parameters and learned state to a safetensors file, whole or not at all."""
-        self._check_fitted()
-        state = self._learned()
-        arrays = {name: v.cpu().numpy() for name, v in state.items() if isinstance(v, Tensor)}
-        values = {name: v for name, v in state.items() if name not in arrays}
-        save_arrays(path, arrays, hasher=type(self).__name__, params=self.get_params(), state=values)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike, device: str = "auto") -> Self:
-        """Return the hasher of a file written by :meth:`save`, on ``device``; ValueError if it is not intact."""
-        arrays, about = load_arrays(path)
-        kind = {c.__name__: c for c in _descendants(Hasher)}.get(about.get("hasher", ""))
-        if kind is None or not issubclass(kind, cls):
-            raise ValueError(f"{path} holds {about.get('hasher') or 'no hasher'}, not {cls.__name__}")
-        hasher = kind(**{**about["params"], "device": device})
-        target = torch_device(device)
-        hasher.__dict__.update(about["state"], **{name: torch.from_numpy(a).to(target) for name, a in arrays.items()})
-        return hasher
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
         """Set the learned state from centred X, shape (n, d)."""
@@ -186,6 +184,14 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return [SparseCodes.top_k(S, k) for k in hash_lengths]
         return [DenseCodes.signs(S) for _ in hash_lengths]
 
+    def _read(self, rows: Tensor, first: int) -> Tensor:
+        """Return rows as the layer reads them, centred, with zeros behind them if they are few."""
+        rows = centred(rows.to(self.mean_.device), self.mean_, self.unit_, first)
+        return torch.cat([rows, rows.new_zeros(few, rows.shape[1])]) if (few := _FEWEST - len(rows)) > 0 else rows
+
+    def _generator(self) -> torch.Generator:
+        return torch.Generator().manual_seed(int(self.seed))
+
     def _told_to_stop(self, number: int, value: float) -> bool:
         """Tell the callback of ``fit``, if there is one, where training stands; return whether it ends here."""
         callback = getattr(self, "_callback", None)
@@ -193,10 +199,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _planned_units(self) -> int:
         """Return m before fitting: k / a of a method that has an ``activity``, else k."""
-        return round(self.hash_length / getattr(self, "activity", 1))
-
-    def _learned(self) -> dict[str, Any]:
-        return {name: v for name, v in vars(self).items() if name.endswith("_") and not name.startswith("_")}
+        return round(min(self.hash_length / getattr(self, "activity", 1), 2.0**62))
 
     def _known(self, X: object) -> np.ndarray | Tensor:
         """Return X as rows of the size that the hasher was fitted with."""
@@ -209,18 +212,28 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Return the lengths if this hasher, which must be fitted, has codes of them."""
         self._check_fitted()
         lengths, k = list(hash_lengths), self.hash_length
-        require(all(map(_is_count, lengths)), f"hash_length must be an integer of at least 1, got {lengths}")
+        whole = all(is_whole(length) and length >= 1 for length in lengths)
+        require(whole, f"hash_length must be an integer of at least 1, got {lengths}")
         possible = self.free_length or set(lengths) == {k}
         require(possible, f"{type(self).__name__} has codes of hash_length {k} only, got {lengths}")
         return lengths
 
     def _check_params(self) -> None:
         """Raise ValueError for parameters no data could suit."""
-        k = self.hash_length
-        require(_is_count(k), f"hash_length must be an integer of at least 1, got {k!r}")
+        defaults = inspect.signature(type(self)).parameters
         for name, value in self.get_params().items():
-            allowed, words = RANGES.get(name, (lambda value: True, ""))
-            require(allowed(value), f"{name} {words}, got {value!r}")
+            if name in RANGES and not (value is None and defaults[name].default is None):
+                RANGES[name].check(name, value)
+
+    def _check_size(self, d: int) -> None:
+        """Raise ValueError for more weights than any machine could hold."""
+        m = self._units_for(d)
+        words = f"{m:.3g} units with {d} inputs each, but weights must be at least 1 and at most {LARGEST}"
+        require(1 <= m * d <= LARGEST, f"hash_length {self.hash_length} asks for {words}")
+
+    def _units_for(self, d: int) -> int:
+        """Return m for data of d features."""
+        return self._planned_units()
 
     def _check_shape(self, n: int, d: int) -> None:
         """Raise ValueError for data of a shape that the parameters cannot serve."""
@@ -242,11 +255,3 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         return self.n_units
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int | np.integer) and bool(value >= 1)
-
-
-def _descendants(cls: type) -> set[type]:
-    return {cls}.union(*map(_descendants, cls.__subclasses__()))

@@ -1,12 +1,13 @@
 """Hashes whose synapses learn by local competition: BioHash, and NaiveBioHash without the expansion."""
 
+import math
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from ..inputs import as_matrix, require, torch_device
+from ..inputs import as_matrix, centred, is_number, require, span, torch_device, unit_of
 from ..plasticity import (
     Epoch,
     Reduction,
@@ -20,6 +21,7 @@ from ..plasticity import (
     train,
 )
 from .base import Hasher
+from .stored import all_or_nothing
 
 _SAMPLE = 1000  # rows that the scale of the data is taken from
 
@@ -74,6 +76,7 @@ class BioHash(Hasher):
     """
 
     sparse_codes = free_length = reads_minibatches = True
+    learns = Hasher.learns + " mean_norms_ n_samples_seen_"
     n_samples_seen_: int
 
     def __init__(
@@ -116,6 +119,7 @@ class BioHash(Hasher):
         self.init_std = init_std
         self.verbose = verbose
 
+    @all_or_nothing
     def partial_fit(self, X: object, y: object = None) -> Self:
         """Learn from one more batch of a stream, shape (n, d), and return self; the first call starts afresh.
 
@@ -124,23 +128,26 @@ class BioHash(Hasher):
         """
         self._check_params()
         X, device = as_matrix(X), torch_device(self.device)
-        X = X.to(device)
-        if not self._is_fitted():
-            weights, seen, mean = None, 0, torch.zeros(X.shape[1], device=device)
-        elif X.shape[1] == self.n_features_in_:
-            weights, seen, mean = self.weights_, self.n_samples_seen_, self.mean_
-        else:
-            raise ValueError(f"X has {X.shape[1]} features, but the stream began with {self.n_features_in_}")
-        self.n_samples_seen_ = seen + len(X)
-        self.mean_ = mean + (X.mean(0) - mean) * (len(X) / self.n_samples_seen_) if self.center else mean
-        X = X - self.mean_
-        if weights is None:
-            weights = self._initial_weights(X, torch.Generator().manual_seed(self.seed))
-        self.weights_, self.n_features_in_ = weights, X.shape[1]
+        X, d = X.to(device), X.shape[1]
+        fresh = not self._is_fitted()
+        if fresh:
+            self._check_size(d)
+            self.n_samples_seen_, self.n_features_in_, self.unit_ = 0, d, unit_of(span(X, center=False))
+            self.mean_ = torch.zeros(d, device=device)
+        require(d == self.n_features_in_, f"X has {d} features, but the stream began with {self.n_features_in_}")
+        self.n_samples_seen_ += len(X)
+        if self.center:
+            gap = (X * self.unit_).mean(0) - self.mean_ * self.unit_
+            self.mean_ = self.mean_ + gap * (len(X) / self.n_samples_seen_) / self.unit_
+        X = centred(X, self.mean_, self.unit_)
+        # steps are taken in place, and other hashers may share the synapses: so of a copy
+        self.weights_ = self._initial_weights(X, self._generator()) if fresh else self.weights_.clone()
         rate = self._rate(X)
-        for rows in X.split(self.batch_size):
+        for rows in X.split(int(self.batch_size)):
             step_(self.weights_, rows, rate, **self._rule())
         self.mean_norms_ = [row_norms(self.weights_, self.p).mean().item()]
+        finite = math.isfinite(self.mean_norms_[0])
+        require(finite, f"training diverges: lower the learning_rate, {self.learning_rate}")
         return self
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
@@ -154,7 +161,7 @@ class BioHash(Hasher):
                 return self._told_to_stop(epoch.number, epoch.mean_norm)
 
             schedule: dict[str, Any] = {"max_epochs": passes, "norm_tol": self.norm_tol, "smooth": self.smooth}
-            schedule |= {"learning_rate": self._rate(X), "batch_size": self.batch_size, "progress": progress}
+            schedule |= {"learning_rate": self._rate(X), "batch_size": int(self.batch_size), "progress": progress}
             history = train(X, weights, **self._rule(), **schedule, rng=rng)
         self.weights_, self.n_samples_seen_ = weights, len(X)
         self.mean_norms_ = [epoch.mean_norm for epoch in history]
@@ -181,6 +188,7 @@ class BioHash(Hasher):
 
     def _check_params(self) -> None:
         super()._check_params()
+        require(is_number(self.delta), f"delta must be a finite number, got {self.delta!r}")
         require(
             not self.delta or 2 <= self.anti_rank <= self._planned_units(),
             f"anti_rank must lie between 2 and the number of units {self._planned_units()}, got {self.anti_rank}",

@@ -1,6 +1,7 @@
 """Signs of a small network that learns without labels: DH, and what it shares with UH-BNN and GreedyHash."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -15,6 +16,10 @@ from ..inputs import require
 from ..plasticity import annealed
 from .base import Hasher
 from .pca import principal_axes
+from .ranges import are_counts
+
+_NORM = 3  # the power of two below which short rows are brought
+_SAMPLE = 1000  # rows whose bits are looked at after training
 
 
 def dh_loss(H: Tensor, weights: Sequence[Tensor], spread: float = 1.0, orthogonality: float = 1.0) -> Tensor:
@@ -66,7 +71,7 @@ def descent(
     for epoch in tqdm(range(hasher.max_epochs), unit="epoch", disable=not hasher.verbose):
         group["lr"] = annealed(first, epoch, hasher.max_epochs)
         order = torch.randperm(len(X), generator=rng).to(X.device)
-        batches = [rows for rows in order.split(hasher.batch_size) if len(rows) >= fewest]
+        batches = [rows for rows in order.split(int(hasher.batch_size)) if len(rows) >= fewest]
         mean = sum(map(step, batches)) / max(1, len(batches))
         yield mean
         if hasher._told_to_stop(epoch + 1, mean):
@@ -79,6 +84,8 @@ class Network(Hasher):
     _squash: ClassVar[Callable[[Tensor], Tensor]]
     _wider: ClassVar[tuple[int, int]]  # units that the hidden layers have more than the last by default
     _LAYERS = ("weights1_", "bias1_", "weights2_", "bias2_", "weights_", "bias_")
+    learns = " ".join([Hasher.learns, *_LAYERS, "scale_ losses_"])
+    scale_: float = 1.0
 
     def _start(self, X: Tensor) -> list[Tensor]:
         """Return W1, c1, W2, c2, W3, c3 of a network that takes principal components and passes the leading ones on."""
@@ -100,11 +107,11 @@ class Network(Hasher):
         self.__dict__.update(zip(self._LAYERS, (p.detach() for p in layers), strict=True), losses_=losses)
 
     def _activations(self, X: Tensor) -> Tensor:
-        return self._outputs(X, [getattr(self, name) for name in self._LAYERS])
+        return self._outputs(X / self.scale_, [getattr(self, name) for name in self._LAYERS])
 
     def _check_params(self) -> None:
         super()._check_params()
-        pair = self.hidden is None or (len(self.hidden) == 2 and min(self.hidden) >= 1)
+        pair = self.hidden is None or (are_counts(self.hidden) and len(self.hidden) == 2)
         require(pair, f"hidden must be two widths of at least 1, got {self.hidden}")
 
 
@@ -132,6 +139,9 @@ class DH(Network):
     ----------
     weights1_, bias1_, weights2_, bias2_, weights_, bias_ : Tensor
         Learned weights and offsets of the three layers; ``weights_`` has shape (k, second width).
+    scale_ : float
+        What inputs are divided by: 1, and a power of two for rows whose mean norm is below 4, which it brings to
+        between 4 and 8. Digits have a norm of 7; of rows much shorter the loss would make bits that never change.
     losses_ : list of float
         Mean loss over the minibatches of each epoch.
 
@@ -171,6 +181,9 @@ class DH(Network):
         self.verbose = verbose
 
     def _fit(self, X: Tensor, rng: Generator) -> None:
+        norm = torch.linalg.vector_norm(X, dim=1).mean().item()
+        self.scale_ = math.ldexp(1.0, math.frexp(norm)[1] - _NORM) if 0 < norm < 4 else 1.0
+        X = X / self.scale_
         layers = self._start(X)
 
         def loss(rows: Tensor) -> Tensor:
@@ -178,3 +191,8 @@ class DH(Network):
 
         optimizer = Adam(layers, lr=self.learning_rate, weight_decay=self.weight_decay)
         self._keep(layers, list(descent(self, optimizer, loss, X, rng)))
+        bits, some = signs(self._outputs(X[:_SAMPLE], layers)), X[:_SAMPLE]
+        constant = int((bits == bits[0]).all(0).sum())
+        if constant and (some != some[0]).any():
+            words = f"{constant} of {self.hash_length} bits of DH are the same for the first {len(some)} rows"
+            warnings.warn(f"{words}: raise the spread, {self.spread}, or multiply the rows", stacklevel=2)

@@ -50,13 +50,16 @@ class FlyHash(Hasher):
     def _planned_units(self) -> int:
         raise AttributeError("FlyHash has as many units as the data ask for: fit it first")
 
+    def _units_for(self, d: int) -> int:
+        return round(min(self.expansion * d, 2.0**62))
+
     def _check_shape(self, n: int, d: int) -> None:
-        m = round(self.expansion * d)
+        m = self._units_for(d)
         require(self.hash_length <= m, f"hash_length must be at most the number of units {m}, got {self.hash_length}")
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:
         d = X.shape[1]
-        self.weights_ = sample_inputs(round(self.expansion * d), d, self.fan_in, rng).to(X.device)
+        self.weights_ = sample_inputs(self._units_for(d), d, self.fan_in, rng).to(X.device)
 
 
 class DenseFly(Hasher):

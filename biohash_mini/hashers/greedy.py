@@ -93,6 +93,8 @@ class GreedyHash(Hasher):
     they are; all pairs cost hardly more, and their gradient is less noisy.
     """
 
+    learns = Hasher.learns + " bias_ losses_"
+
     def __init__(
         self,
         hash_length: int = 16,

@@ -103,6 +103,7 @@ class SOLHash(Hasher):
     """
 
     sparse_codes = free_length = True
+    learns = Hasher.learns + " losses_ operator_losses_"
 
     def __init__(
         self,

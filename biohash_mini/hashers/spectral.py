@@ -25,6 +25,8 @@ class SpectralHash(PCAHash):
         The interval runs from this percentile to its mirror image; 0 takes minimum and maximum.
     """
 
+    learns = PCAHash.learns + " low_ omega_"
+
     def __init__(
         self,
         hash_length: int = 16,

@@ -36,7 +36,14 @@ def verdict(paper: float | None, ours: float | None, higher_is_better: bool = Tr
 def register(where: Path | None = None) -> dict[str, list[dict]]:
     """Return the register, "deviation" and "unlike" entries: experiment, methods, hash_lengths, reason."""
     path = (where or results.folder()) / REGISTER
-    return tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+    try:
+        found = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+        for number, entry in ((i, e) for entries in found.values() for i, e in enumerate(entries, 1)):
+            if missing := {"experiment", "methods", "hash_lengths", "reason"} - set(entry):
+                raise ValueError(f"entry {number} lacks {', '.join(sorted(missing))}")
+    except ValueError as error:  # of TOML and of UTF-8 too
+        raise ValueError(f"{path}: {error}") from None
+    return found
 
 
 def _reason(entries: Iterable[dict], experiment: str, method: str, k: int) -> str | None:
@@ -166,13 +173,13 @@ def cost(names: Iterable[str] = (), *, profile: str = "full", where: Path | None
         for r in found:
             row = known[r["method"]]
             once = work(exp, row), row.queries, r["hash_length"], r["seed"]
-            took[once] = max(took.get(once, 0.0), r["seconds"])
+            took[once] = max(took.get(once, 0.0), r.get("seconds") or 0.0)
         rows[exp.name] = {
             "recorded": len(found),
             "missing": len(planned - {(r["method"], r["hash_length"], r["seed"]) for r in found}),
             "seconds": round(sum(took.values())),
             "longest": round(max(took.values(), default=0)),
-            "memory": max((r["peak_memory_mb"] for r in found), default=0),
+            "memory": max((r.get("peak_memory_mb") or 0 for r in found), default=0),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
 

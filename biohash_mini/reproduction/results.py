@@ -7,10 +7,12 @@ import json
 import os
 import platform
 import subprocess
+import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -24,6 +26,7 @@ except ImportError:  # a system without it, where one run at a time may write
 
 PACKAGE = Path(__file__).parent.parent
 KEY = ("profile", "method", "hash_length", "seed")  # what makes a trial of an experiment unique
+_NEEDED: dict[str, Any] = dict(zip(KEY, (str, str, int, int), strict=True)) | {"value": (int, float)}
 SCHEMA = 2  # lines that do not say so are of schema 1: no name of the hasher, and only the parameters it then had
 
 
@@ -75,10 +78,41 @@ def folder() -> Path:
 
 
 def read(experiment: str, where: Path | None = None) -> list[Record]:
-    """Return the records of an experiment, in the order they were written; a torn last line is passed over."""
+    """Return the records of an experiment, in the order they were written; a torn last line is passed over.
+
+    So is, with a warning that has its number, a line that is no record, or that repeats the trial of an earlier one.
+    """
     path = (where or folder()) / f"{experiment}.jsonl"
-    lines = path.read_bytes().splitlines() if path.exists() else []
-    return [record for line in lines if (record := _parse(line)) is not None]
+    return _records(path, path.read_bytes().splitlines(keepends=True)) if path.exists() else []
+
+
+def _records(path: Path, lines: list[bytes]) -> list[Record]:
+    found: dict[tuple, Record] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            record = _checked(json.loads(line))
+            if key_of(record) in found:
+                raise ValueError(f"it repeats the trial {key_of(record)} of an earlier line")
+            found[key_of(record)] = record
+        except (ValueError, RecursionError) as error:
+            if line.endswith(b"\n"):  # else a line torn by a kill, or one that is being written
+                warnings.warn(f"{path}, line {number} is passed over: {error}", stacklevel=3)
+    return list(found.values())
+
+
+def _checked(record: Any) -> Record:
+    """Return the record if it says what was measured, in the right types; ValueError names the field that does not."""
+    if not isinstance(record, dict):
+        raise ValueError("it is no JSON object")
+    for name, kind in _NEEDED.items():
+        value = record.get(name)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ValueError(f"{name} is {value!r}")
+    for name in ("value", "best", "worst", "seconds", "peak_memory_mb"):
+        value = record.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value)):
+            raise ValueError(f"{name} is {value!r}")
+    return record  # type: ignore[return-value]
 
 
 def frame(experiment: str, profile: str | None = "full", where: Path | None = None) -> pd.DataFrame:
@@ -104,12 +138,12 @@ def append(experiment: str, record: Mapping[str, Any], where: Path | None = None
             fcntl.flock(f, fcntl.LOCK_EX)
         f.seek(0)
         lines = f.read().splitlines(keepends=True)
-        records = [_parse(line) for line in lines]
-        if lines and records[-1] is None and not lines[-1].endswith(b"\n"):
-            f.truncate(sum(map(len, lines[:-1])))
-        elif lines and not lines[-1].endswith(b"\n"):
-            f.write(b"\n")
-        if key_of(record) in {key_of(old) for old in records if old is not None}:
+        if lines and not lines[-1].endswith(b"\n"):
+            if _is_json(lines[-1]):
+                f.write(b"\n")
+            else:
+                f.truncate(sum(map(len, lines[:-1])))
+        if key_of(record) in map(key_of, _records(Path(f.name), lines)):
             return False
         f.write(json.dumps(record, allow_nan=False).encode() + b"\n")
         f.flush()
@@ -122,11 +156,12 @@ def key_of(record: Mapping[str, Any]) -> tuple:
     return tuple(record[name] for name in KEY)
 
 
-def _parse(line: bytes) -> Record | None:
+def _is_json(line: bytes) -> bool:
     try:
-        return json.loads(line)
+        json.loads(line)
     except ValueError:
-        return None
+        return False
+    return True
 
 
 @cache

@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class Widget(anywidget.AnyWidget):
             css=self._css,
             id=f"{type(self).__name__}-{next(_number)}",
             picture=self.picture(),
-            sentence=self.sentence,
+            sentence=escape(self.sentence, quote=False),
             payload=payload.replace("<", r"\u003c"),  # so that no text can end the script
         )
 
@@ -93,4 +94,4 @@ def dots(points: Any, r: float, **attributes: object) -> str:
 
 
 def _attributes(attributes: dict[str, object]) -> str:
-    return " ".join(f'{name.replace("_", "-")}="{value}"' for name, value in attributes.items())
+    return " ".join(f'{name.replace("_", "-")}="{escape(str(value))}"' for name, value in attributes.items())

@@ -1,6 +1,7 @@
 """The results explorer: paper and ours, cell by cell, for every experiment."""
 
 from collections.abc import Iterable
+from html import escape
 
 from traitlets import Bool, Dict, List, Unicode
 
@@ -71,7 +72,7 @@ class ResultsExplorer(Widget):
             i = names.index(c["method"])
             x = width * (lengths.index(c["hash_length"]) + 0.1 + 0.8 * (i + 0.5) / len(names))
             y = {f: 155 - 150 * c[f] / top for f in ("paper", "ours", "worst", "best") if c[f] is not None}
-            color = shown["methods"][i]["color"]
+            color = escape(shown["methods"][i]["color"])
             if {"worst", "best"} <= set(y):
                 marks.append(f'<path d="M{x:.1f},{y["worst"]:.1f}V{y["best"]:.1f}" stroke="{color}" opacity=".5"/>')
             if "ours" in y:
@@ -81,7 +82,7 @@ class ResultsExplorer(Widget):
                 marks.append(f'<path d="{d}" fill="none" stroke="{color}"/>')
         for j, k in enumerate(lengths):
             style = 'font-size="8" text-anchor="middle" fill="currentColor"'
-            marks.append(f'<text x="{width * (j + 0.5):.1f}" y="167" {style}>k = {k}</text>')
+            marks.append(f'<text x="{width * (j + 0.5):.1f}" y="167" {style}>k = {escape(str(k))}</text>')
         return svg("0 0 300 170", '<path d="M0,156H300" stroke="currentColor"/>', *marks)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from biohash_mini import codes as codes_module
 from biohash_mini.codes import Codes, DenseCodes, SparseCodes, concatenate
+from biohash_mini.storage import save_arrays
 from tests.helpers import random_codes
 
 
@@ -174,3 +175,21 @@ def test_without_faiss_one_is_told_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(ImportError, match=r'pip install "biohash-mini\[faiss\]"'):
         random_codes("dense", 3, 16, 0).to_faiss()
+
+
+def test_codes_are_tied_to_the_model_whose_digest_they_carry(tmp_path):
+    codes = random_codes("sparse", 5, 20, 3)
+    codes.save(tmp_path / "tied", model="abc")
+    codes.save(tmp_path / "free")
+    assert Codes.load(tmp_path / "tied", model="abc") == Codes.load(tmp_path / "tied") == codes
+    assert Codes.load(tmp_path / "free", model="abc") == codes
+    with pytest.raises(ValueError, match="tied holds codes of another model: hash the vectors anew"):
+        Codes.load(tmp_path / "tied", model="xyz")
+
+
+@pytest.mark.parametrize("about", [{"codes": ["SparseCodes"]}, {"n_units": "20"}, {"n_units": None}, {"n_units": True}])
+def test_a_sealed_file_that_does_not_describe_codes_is_refused(about, tmp_path):
+    given = {"codes": "SparseCodes", "n_units": 20} | about
+    save_arrays(tmp_path / "x", {"array": np.zeros((2, 1), np.uint8)}, **given)
+    with pytest.raises(ValueError, match="does not hold codes"):
+        Codes.load(tmp_path / "x")

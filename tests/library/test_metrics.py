@@ -131,6 +131,8 @@ def test_truth_says_what_is_relevant_to_some_of_the_queries():
         (Truth.of_neighbours(np.full((5, 2), -1)), r"neighbours must be row numbers"),
         (Truth.of_neighbours(np.zeros((5, 2))), r"neighbours must be row numbers"),
         (Truth.of_neighbours(np.zeros((5, 2), int), np.arange(4)), r"exclude has shape \(4,\)"),
+        (Truth.of_neighbours(np.zeros((5, 2), int), np.zeros((5, 1), int)), r"exclude has shape \(5, 1\)"),
+        (Truth.of_labels(np.zeros(5), np.zeros(7), np.full(5, -1)), r"exclude must be row numbers"),
         (Truth.of_labels(np.zeros(5), np.zeros(7), np.full(5, 7)), r"exclude must be row numbers"),
     ],
 )
@@ -199,6 +201,9 @@ def test_queries_with_nothing_relevant_count_as_zero():
         ({"query_labels": np.zeros(4)}, r"query_labels has shape \(4,\), but there are 5"),
         ({"database_labels": np.zeros((5, 1))}, "database_labels has shape"),
         ({"at": 0}, "at must be None or at least 1"),
+        ({"at": 1.5}, "at must be None or at least 1, an integer, got 1.5"),
+        ({"at": True}, "at must be None or at least 1, an integer, got True"),
+        ({"at": "7"}, "at must be None or at least 1, an integer, got '7'"),
         ({"ties": "random"}, "ties must be one of expected, best, worst, index"),
         ({"divisor": "all"}, "divisor must be one of retrieved, relevant"),
         ({"query_codes": random_codes("sparse", 0, 16, 3), "query_labels": np.zeros(0)}, "no query codes"),
@@ -234,3 +239,29 @@ def test_smoothness_is_the_correlation_of_the_extreme_pairs():
 
 def test_smoothness_is_undefined_where_all_distances_are_equal():
     assert np.isnan(functional_smoothness(np.eye(6), random_codes("sparse", 6, 3, 3))).all()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        ([1, 2], ["1", "2"], "labels must be of one type, numbers or texts, got int64 and <U1"),
+        ([1.0, np.nan], [1.0, np.nan], "labels must not be NaN"),
+        (np.array(["1", 1], object), ["1"], "labels must be of one type"),
+        ([True], [1], "labels must be of one type"),
+    ],
+)
+def test_labels_that_cannot_be_compared_are_refused(a, b, message):
+    for first, second in ((a, b), (b, a)):
+        with pytest.raises(ValueError, match=message.split(", got")[0]):
+            Truth.of_labels(first, second)
+
+
+def test_texts_in_an_array_of_objects_are_labels_like_others():
+    truth = Truth.of_labels(np.array(["cat", "dog"], object), ["dog", "cat"])
+    assert (truth.query_labels[:, None] == truth.database_labels).tolist() == [[False, True], [True, False]]
+    assert Truth.of_labels([1, 2], [2.0, 3.5]).database_labels[0] == Truth.of_labels([1, 2], [2.0, 3.5]).query_labels[1]
+
+
+def test_recall_of_rows_that_do_not_exist_is_refused():
+    with pytest.raises(ValueError, match="row numbers"):
+        recall(np.array([[0, -1]]), np.array([[-1]]))

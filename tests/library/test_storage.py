@@ -1,7 +1,16 @@
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
-from biohash_mini.storage import digest, load_arrays, save_arrays, write_atomically
+from biohash_mini.storage import check_writable, digest, load_arrays, save_arrays, write_atomically
 
 ARRAYS = {"a": np.arange(6, dtype=np.uint16).reshape(2, 3), "b": np.zeros((0, 4), np.float32)}
 
@@ -55,3 +64,99 @@ def test_an_interrupted_write_leaves_the_old_file_and_no_other(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         write_atomically(path, fail)
     assert [p.name for p in tmp_path.iterdir()] == ["x"] and path.read_text() == "old"
+
+
+def _limit_file_size():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+
+
+def test_a_disk_that_is_full_is_an_os_error_in_one_line_and_leaves_the_old_file(tmp_path):
+    path = tmp_path / "x.safetensors"
+    save_arrays(path, ARRAYS)
+    program = f"""
+import numpy as np
+from biohash_mini.storage import save_arrays
+try:
+    save_arrays({str(path)!r}, {{"a": np.zeros(1 << 20)}})
+except OSError as error:
+    print("OSError", str(error).count("\\n"), error)
+"""
+    run = subprocess.run([sys.executable, "-c", program], preexec_fn=_limit_file_size, capture_output=True, text=True)
+    assert run.stdout.startswith(f"OSError 0 {path} cannot be written"), run.stderr
+    assert load_arrays(path)[0].keys() == ARRAYS.keys() and [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_threads_that_save_to_one_path_leave_one_whole_file(tmp_path):
+    path, failures = tmp_path / "x.safetensors", []
+
+    def save(value):
+        try:
+            for _ in range(4):
+                save_arrays(path, {"a": np.full(2000, value)})
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=save, args=(float(i),)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures and len(np.unique(load_arrays(path)[0]["a"])) == 1
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_write_and_what_a_living_one_writes_is_not(tmp_path):
+    path = tmp_path / "x"
+    program = f"""
+import os, signal
+from biohash_mini.storage import write_atomically
+write_atomically({str(path)!r}, lambda part: (part.write_text("half"), os.kill(os.getpid(), signal.SIGKILL)))
+"""
+    assert subprocess.run([sys.executable, "-c", program]).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 1
+
+    def write(part):
+        part.write_text("outer")
+        write_atomically(path, lambda inner: inner.write_text("inner"))  # must leave the part of the outer call alone
+        assert part.exists()
+
+    write_atomically(path, write)
+    assert [p.name for p in tmp_path.iterdir()] == ["x"] and path.read_text() == "outer"
+
+
+def test_bytes_are_on_disk_before_the_rename(tmp_path, monkeypatch):
+    calls = []
+    plain_sync, plain_replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: (calls.append("fsync"), plain_sync(handle)))
+    monkeypatch.setattr(os, "replace", lambda a, b: (calls.append("replace"), plain_replace(a, b)))
+    save_arrays(tmp_path / "x", ARRAYS)
+    assert calls == ["fsync", "replace", "fsync"]  # the file, then the folder that names it
+
+
+def test_a_file_has_the_rights_that_the_umask_leaves(tmp_path):
+    save_arrays(tmp_path / "x", ARRAYS)
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "x").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_numbers_that_numpy_has_not_are_refused(tmp_path):
+    save_file({"a": torch.zeros(3, dtype=torch.bfloat16)}, tmp_path / "x")
+    with pytest.raises(ValueError, match=r"x (holds a type of numbers that numpy has not|does not match its checksum)"):
+        load_arrays(tmp_path / "x")
+
+
+def test_numpy_scalars_can_be_stored_and_other_objects_not(tmp_path):
+    save_arrays(tmp_path / "x", ARRAYS, k=np.int64(2), rate=np.float32(0.5), sizes=np.arange(3))
+    assert load_arrays(tmp_path / "x")[1] == {"k": 2, "rate": 0.5, "sizes": [0, 1, 2]}
+    with pytest.raises(TypeError, match="object cannot be stored"):
+        save_arrays(tmp_path / "x", ARRAYS, k=object())
+
+
+def test_places_that_cannot_be_written_are_told_beforehand(tmp_path):
+    (tmp_path / "file").write_text("kept")
+    check_writable(tmp_path / "file")
+    check_writable(tmp_path / "new" / "file")
+    assert (tmp_path / "file").read_text() == "kept" and not (tmp_path / "new" / "file").exists()
+    for bad in (tmp_path, tmp_path / "file" / "below"):
+        with pytest.raises(OSError):
+            check_writable(bad)

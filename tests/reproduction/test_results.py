@@ -62,3 +62,42 @@ def test_records_come_as_a_frame(tmp_path):
 def test_the_documented_fields_are_those_of_the_records():
     for line in results.read("mnist"):
         assert set(line) <= set(results.Record.__annotations__)
+
+
+def test_a_trial_that_stands_twice_counts_once_and_the_second_line_is_named(tmp_path):
+    path = tmp_path / "mnist.jsonl"
+    path.write_text("".join(json.dumps(record(value=v)) + "\n" for v in (40.0, 41.0)))
+    with pytest.warns(UserWarning, match=r"line 2 is passed over: it repeats the trial \('full', 'BioHash', 2, 0\)"):
+        assert [r["value"] for r in results.read("mnist", tmp_path)] == [40.0]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("<<<<<<< HEAD", "Expecting value"),
+        ('{"profile": "full"', "Expecting"),
+        ("[1, 2]", "it is no JSON object"),
+        ("", "Expecting value"),
+        ("[" * 100_000, "recursion"),
+        (json.dumps({"profile": "full", "method": "LSH"}), "hash_length is None"),
+        (json.dumps(record(value="40")), "value is '40'"),
+        (json.dumps(record(value=None)), "value is None"),
+        (json.dumps(record(value=float("nan"))), "value is nan"),
+        (json.dumps(record(k="2")), "hash_length is '2'"),
+        (json.dumps(record(seed=True)), "seed is True"),
+        (json.dumps(record(best="high")), "best is 'high'"),
+        (json.dumps(record(seconds=[1])), r"seconds is \[1\]"),
+    ],
+)
+def test_a_line_that_is_no_record_is_named_and_the_rest_is_used(line, message, tmp_path):
+    whole = [json.dumps(record(seed=s)) for s in (1, 2)]
+    (tmp_path / "mnist.jsonl").write_text("\n".join([whole[0], line, whole[1], ""]))
+    with pytest.warns(UserWarning, match=f"line 2 is passed over: .*{message}"):
+        assert [r["seed"] for r in results.read("mnist", tmp_path)] == [1, 2]
+    with pytest.warns(UserWarning, match="line 2 is passed over"):
+        assert results.append("mnist", record(seed=3), tmp_path)
+
+
+def test_the_recorded_results_have_no_line_that_is_passed_over():
+    for path in sorted(results.folder().glob("*.jsonl")):
+        assert len(results.read(path.stem)) == len(path.read_bytes().splitlines())

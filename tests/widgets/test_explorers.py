@@ -573,3 +573,11 @@ def test_results_can_be_explored_on_the_report(open_file):
     widget.get_by_label("experiment").select_option("cifar10")
     widget.locator(".bh-chart").focus()
     assert f"{cells['LSH', 2]['ours']:.2f} ± {cells['LSH', 2]['sd']:.2f}" in widget.locator(".bh-reading").inner_text()
+
+
+def test_markup_in_a_hand_made_cell_is_shown_and_not_run():
+    evil = "</noscript><script>alert(1)</script>"
+    cell = dict.fromkeys(FIELDS) | {"experiment": "mnist", "method": "LSH", "hash_length": evil, "verdict": "missing"}
+    html = ResultsExplorer([cell]).html()
+    assert evil not in html and "&lt;/noscript&gt;&lt;script&gt;" in html
+    assert html.count("<script") == html.count("</script>") == 1

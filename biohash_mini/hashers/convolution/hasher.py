@@ -10,10 +10,12 @@ import torch
 from torch import Tensor
 
 from ...codes import Codes, SparseCodes, concatenate
-from ...inputs import as_matrix, as_rows, blocks, require, torch_device
+from ...inputs import as_matrix, as_rows, blocks, is_number, require, span, torch_device, unit_of, within_reach
 from ...plasticity import Epoch, Reduction, Start, anneal, default_passes, start_on_rows_, train
 from ..base import Hasher
-from .maps import ByteFeatures, inhibit_and_pool, sample_patches, unit_patches
+from ..stored import all_or_nothing
+from . import checks
+from .maps import ByteFeatures, inhibit_and_pool, mean_norm, sample_patches, unit_patches
 from .sparse_layer import LazySynapses, level_products
 
 _BLOCK = 1 << 23  # activations of all channels held at a time: 32 MB of float32
@@ -83,6 +85,7 @@ class BioConvHash(Hasher):
     """
 
     sparse_codes = free_length = takes_images = True
+    learns = Hasher.learns + " mean_norms_ scale_ image_shape_"
     layer_params = frozenset(
         "hash_length activity learning_rate reduction smooth max_epochs norm_tol start init_norm center".split()
     )
@@ -139,18 +142,15 @@ class BioConvHash(Hasher):
         self.init_norm = init_norm
         self.image_shape = image_shape
 
+    @all_or_nothing
     def fit_features(self, X: object) -> Self:
         """Learn the filters from patches of images, and return self."""
         self._check_params()
         given = len(getattr(X, "shape", ())) == 4
-        X = self._images(X, None if given else self.image_shape)
-        require(
-            min(X.shape[2:]) >= max(self.kernel_sizes) + self.pool - 1,
-            f"images of {X.shape[2]} × {X.shape[3]} are too small for kernels of {max(self.kernel_sizes)} pooled by "
-            f"{self.pool}",
-        )
-        rng = torch.Generator().manual_seed(self.seed)
-        deltas = [self.delta] * len(self.kernel_sizes) if isinstance(self.delta, float | int) else self.delta
+        X = self._images(X, None if given else self.image_shape, anew=True)
+        checks.images(self, X.shape)
+        rng = self._generator()
+        deltas: Any = [self.delta] * len(self.kernel_sizes) if is_number(self.delta) else self.delta
         for size, delta in zip(self.kernel_sizes, deltas, strict=True):
             patches = sample_patches(X, size, self.n_patches, self.normalize, rng)
             filters = torch.randn(self.n_filters, patches.shape[1], generator=rng).to(patches.device)
@@ -160,9 +160,9 @@ class BioConvHash(Hasher):
                 anti_rank=self.anti_rank,
                 delta=delta,
                 reduction="mean",
-                learning_rate=self.filter_learning_rate / _mean_norm(patches),
+                learning_rate=self.filter_learning_rate / mean_norm(patches),
                 max_epochs=self.filter_epochs,
-                batch_size=self.batch_size,
+                batch_size=int(self.batch_size),
                 norm_tol=0.0,
                 rng=rng,
             )
@@ -182,12 +182,12 @@ class BioConvHash(Hasher):
 
     def features(self, X: object) -> Tensor:
         """Return the features of images, shape (n, d), each as one of 256 levels, uint8."""
-        _check_same_shape(X, self.image_shape_)
+        checks.same_shape(X, self.image_shape_)
         X = self._images(X, self.image_shape_)
         out = torch.empty(len(X), len(self.scale_), dtype=torch.uint8, device=X.device)
         start = 0
         for size in self.kernel_sizes:
-            step = max(1, _BLOCK // (self.n_filters * X.shape[2] * X.shape[3]))
+            step = int(max(1, _BLOCK // (self.n_filters * X.shape[2] * X.shape[3])))
             for rows in torch.arange(len(X)).split(step):
                 pooled = self._pooled(X[rows], size)
                 columns = slice(start, start + pooled.shape[1])
@@ -195,22 +195,24 @@ class BioConvHash(Hasher):
             start += pooled.shape[1]
         return out
 
+    @all_or_nothing
     def fit_layer(self, features: Tensor) -> Self:
         """Learn the layer from stored features, shape (n, d), of :meth:`features`, and return self."""
         self._check_params()
         stored = ByteFeatures(features, self.scale_, None if self.center else torch.zeros_like(self.scale_))
-        rng = torch.Generator().manual_seed(self.seed)
+        rng = self._generator()
         d, m = len(self.scale_), self._planned_units()
+        self._check_size(d)
         weights = torch.empty(d, m, device=features.device).T  # the units of a feature are neighbours
         if self.start == "normal":
             weights.copy_(torch.randn(m, d, generator=rng))
         else:
             start_on_rows_(weights, stored, self.init_norm, rng)
-        unit = 1.0 if self.reduction == "max" else _mean_norm(stored)
+        unit = 1.0 if self.reduction == "max" else mean_norm(stored)
         schedule: dict[str, Any] = {
             "learning_rate": self.learning_rate / unit,
             "max_epochs": self.max_epochs or default_passes(len(features), m),
-            "batch_size": self.batch_size,
+            "batch_size": int(self.batch_size),
             "norm_tol": self.norm_tol,
             "smooth": self.smooth,
             "rng": rng,
@@ -233,7 +235,7 @@ class BioConvHash(Hasher):
     def encode_lengths(self, X: object, hash_lengths: Iterable[int]) -> dict[int, Codes]:
         """Return the codes of images at each of several hash lengths, features made of a few images at a time."""
         self._check_fitted()
-        _check_same_shape(X, self.image_shape_)
+        checks.same_shape(X, self.image_shape_)
         parts = (self.features(part) for part in blocks(self._known(X), _IMAGES))
         return self._encode_parts(parts, hash_lengths)
 
@@ -259,10 +261,10 @@ class BioConvHash(Hasher):
         parts = [self._pooled(X, size) for size in self.kernel_sizes]
         return torch.cat([(p.max() / 255).clamp_min(torch.finfo(p.dtype).tiny).expand(p.shape[1]) for p in parts])
 
-    def _images(self, X: object, shape: Sequence[int] | None) -> Tensor:
+    def _images(self, X: object, shape: Sequence[int] | None, anew: bool = False) -> Tensor:
         """Return X as a finite float32 tensor of shape (n, c, h, w) on the device of this hasher.
 
-        ``shape`` is what images must have, where that is known.
+        ``shape`` is what images must have, where that is known; ``anew``, the unit is taken from these images.
         """
         given, rows = tuple(getattr(X, "shape", ())), as_rows(X)
         if shape is None and len(given) == 4:
@@ -271,28 +273,21 @@ class BioConvHash(Hasher):
             shape is not None and math.prod(shape) == rows.shape[1],
             f"X must be images of shape (n, c, h, w), or rows with image_shape set, got {given or rows.shape}",
         )
-        return as_matrix(rows).reshape(-1, *shape).to(torch_device(self.device))
+        images = as_matrix(rows)
+        if anew:
+            self.unit_ = unit_of(span(images, center=False))
+        images = within_reach(images if self.unit_ == 1 else images * self.unit_, self.unit_)
+        return images.reshape(-1, *shape).to(torch_device(self.device))
+
+    def _learns(self) -> set[str]:
+        return super()._learns() | {f"filters_{size}_" for size in self.kernel_sizes}
+
+    def _any_row(self) -> Tensor:
+        return torch.zeros(1, self.n_features_in_)
+
+    def _check_restored(self) -> None:
+        checks.restored(self)
 
     def _check_params(self) -> None:
         super()._check_params()
-        require(
-            self.channel_winners <= self.n_filters,
-            f"channel_winners must be at most the number of filters {self.n_filters}, got {self.channel_winners}",
-        )
-        require(len(self.kernel_sizes) >= 1, "kernel_sizes must name at least one size")
-        require(
-            isinstance(self.delta, float | int) or len(self.delta) == len(self.kernel_sizes),
-            f"delta must be one number or one for each of {len(self.kernel_sizes)} kernel sizes",
-        )
-
-
-def _check_same_shape(X: object, shape: Sequence[int]) -> None:
-    """Raise ValueError for images (n, c, h, w) of another shape than the filters have learned from."""
-    given = tuple(getattr(X, "shape", ()))[1:]
-    same = len(given) != 3 or given == tuple(shape)
-    require(same, f"images have shape {given}, but filters were learned from {tuple(shape)}")
-
-
-def _mean_norm(X: Tensor | ByteFeatures) -> float:
-    """Return the mean Euclidean norm of the first rows."""
-    return torch.linalg.vector_norm(X[:100], dim=1).mean().item()
+        checks.filters(self)

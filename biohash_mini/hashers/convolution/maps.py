@@ -108,3 +108,8 @@ class ByteFeatures:
 
     def __getitem__(self, rows: Tensor | slice) -> Tensor:
         return torch.addcmul(-self.mean, self.levels[rows].to(self.scale.dtype), self.scale)
+
+
+def mean_norm(X: Tensor | ByteFeatures) -> float:
+    """Return the mean Euclidean norm of the first rows, by which a rate is divided; 1 if they are zero."""
+    return torch.linalg.vector_norm(X[:100], dim=1).mean().item() or 1.0

@@ -3,7 +3,7 @@ import pytest
 
 from biohash_mini.datasets import FEATURES, load, nearest, sample_per_class
 from biohash_mini.datasets.decoders import encode_words
-from biohash_mini.datasets.samples import FOLDER, add_up, take_differences
+from biohash_mini.datasets.samples import FOLDER, add_up, read_sample, take_differences, write_sample
 from biohash_mini.datasets.sources import SPECS
 from biohash_mini.storage import digest
 
@@ -78,3 +78,28 @@ def test_mini_rows_come_from_the_full_data(name):
     rows = sample_per_class(whole.labels, len(mini) // 10, seed=0)
     np.testing.assert_array_equal(mini.X, whole.X[rows])
     np.testing.assert_array_equal(mini.labels, whole.labels[rows])
+
+
+def test_a_broken_archive_is_refused_wherever_it_is_cut(tmp_path):
+    write_sample(tmp_path / "x.npz", {"X": np.arange(500, dtype=np.uint8).reshape(5, 100)})
+    whole = (tmp_path / "x.npz").read_bytes()
+    for cut in (0, 10, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "x.npz").write_bytes(whole[:cut])
+        with pytest.raises(ValueError, match=r"x\.npz is not an intact npz file"):
+            read_sample(tmp_path / "x.npz")
+    (tmp_path / "x.npz").write_bytes(whole[:40] + bytes(20) + whole[60:])
+    with pytest.raises(ValueError):
+        read_sample(tmp_path / "x.npz")
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused_unread(tmp_path, monkeypatch):
+    write_sample(tmp_path / "x.npz", {"X": np.zeros((5, 1000), np.uint8)})
+    monkeypatch.setattr("biohash_mini.datasets.samples.LARGEST", 1000)
+    with pytest.raises(ValueError, match=r"unpacks to 5,\d+ bytes, more than the 1,000"):
+        read_sample(tmp_path / "x.npz")
+
+
+def test_objects_in_an_archive_are_not_unpickled(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.array([{}], dtype=object))
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        read_sample(tmp_path / "x.npz")

@@ -225,3 +225,26 @@ def test_nearest_refuses_what_it_cannot_do():
         with pytest.raises(ValueError, match=r"1\.\.3"):
             nearest(X, X, top)
     assert nearest(X[:0], X, 2).shape == (0, 2)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_nearest_refuses_what_is_not_finite_in_float32(metric, value):
+    X = np.random.default_rng(0).normal(size=(9, 4))
+    bad = X.copy()
+    bad[3, 1] = value
+    for pair in ((bad, X), (X, bad)):
+        with pytest.raises(ValueError, match="must be finite in float32"):
+            nearest(*pair, 3, metric)
+
+
+@pytest.mark.parametrize("power", [-100, 80, 120])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_nearest_finds_the_same_rows_at_any_scale(metric, power):
+    X = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
+    assert np.array_equal(nearest(np.ldexp(X, power), np.ldexp(X, power), 9, metric), nearest(X, X, 9, metric))
+
+
+def test_nearest_refuses_rows_of_another_length():
+    with pytest.raises(ValueError, match=r"queries \(2, 3\) and database \(5, 4\)"):
+        nearest(np.zeros((2, 3)), np.zeros((5, 4)), 1)
