@@ -26,6 +26,7 @@ examples:
   biohash search queries.npy --model model.safetensors --codes codes.safetensors --top 10 > neighbours.csv
   biohash run mnist --profile full --methods BioHash LSH --hash-lengths 2 4
   biohash report mnist --markdown
+  biohash bench --quick
 """
 
 
@@ -110,6 +111,15 @@ def _report(args: argparse.Namespace) -> None:
         print(_costs(report.cost(names, profile=args.profile, where=args.results)))
     else:
         print(report.render(names, markdown=args.markdown, profile=args.profile, where=args.results))
+
+
+def _bench(args: argparse.Namespace) -> None:
+    from .reproduction import bench
+
+    sizes = [tuple(map(int, size.split(","))) for size in args.sizes] or bench.SIZES
+    if any(len(size) != 3 for size in sizes):
+        raise ValueError(f"a size is n,k,m, such as 50000,16,320, got {' '.join(args.sizes)}")
+    bench.run(quick=args.quick, sizes=sizes, threads=args.threads, where=args.results)
 
 
 def _costs(frame: Any) -> str:
@@ -213,6 +223,13 @@ def build_parser() -> argparse.ArgumentParser:
     form.add_argument("--markdown", action="store_true", help="tables for a page")
     form.add_argument("--cost", action="store_true", help="seconds and memory of every experiment")
     profile_and_results(sub, "full")
+
+    about = "time search and evaluation beside their peers: ratios, targets, whether they hold"
+    sub = command("bench", _bench, about, "biohash bench --sizes 50000,16,320 50000,16,3200")
+    sub.add_argument("--quick", action="store_true", help="small sizes, once: seconds, to see that all peers run")
+    sub.add_argument("--sizes", nargs="+", default=(), metavar="N,K,M", help="sparse codes to search (default: six)")
+    sub.add_argument("--threads", type=int, default=0, help="of ours and of every peer (default: all cores)")
+    sub.add_argument("--results", type=Path, help="folder of the results (default: results)")
     return parser
 
 

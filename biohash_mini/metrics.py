@@ -5,88 +5,21 @@ moves mAP by tens of points at k = 2. Every number here is therefore the exact e
 ties, or the best or the worst of them, from how many items, and how many relevant ones, stand at each distance.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self, get_args
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
 
 from .codes import Codes
+from .counting.precision import average_precisions, harmonics
 from .inputs import as_labels, is_whole, require
-from .search import HammingIndex, _histograms, _nearest
+from .search import HammingIndex
 
 Ties = Literal["expected", "best", "worst", "index"]
 Divisor = Literal["retrieved", "relevant"]
-
-
-@njit(cache=True)
-def _expected_sum(n, h, N, R, H):
-    """Return the expected sum of precisions at the h relevant of n tied items that follow N items, R relevant."""
-    if h == 0:
-        return 0.0
-    dH = H[N + n] - H[N]
-    spread = (h - 1) / (n - 1) * (n - (N + 1) * dH) if n > 1 else 0.0
-    return h / n * ((R + 1) * dH + spread)
-
-
-@njit(cache=True)
-def _extreme_sum(n, h, N, R, H, best):
-    """Return the same sum when the relevant items stand first (best) or last inside the tie."""
-    before = N if best else N + n - h
-    return h + (R - before) * (H[before + h] - H[before])
-
-
-@njit(cache=True)
-def _quotient(S, R, all_relevant):
-    """Return a sum of precisions divided by the R relevant items retrieved, or by ``all_relevant`` if that is not 0."""
-    divisor = all_relevant if all_relevant > 0 else R
-    return S / divisor if divisor > 0 else 0.0
-
-
-@njit(cache=True)
-def _cut(n, h, T, N, R, S, H, L, ties, all_relevant):
-    """Return AP when only T of n tied items are retrieved, so that the number of relevant ones among them varies.
-
-    In expectation it is hypergeometric. The best and worst case also choose it: retrieving one more relevant item
-    late can lower AP, where AP divides by the relevant items retrieved. L holds log-factorials.
-    """
-    total = weight = 0.0
-    extreme = -1.0
-    for x in range(max(0, T - (n - h)), min(h, T) + 1):
-        if ties == 0:
-            w = np.exp(L[h] - L[x] - L[h - x] + L[n - h] - L[T - x] - L[n - h - T + x] - L[n] + L[T] + L[n - T])
-            weight += w
-            total += w * _quotient(S + _expected_sum(T, x, N, R, H), R + x, all_relevant)
-        else:
-            ap = _quotient(S + _extreme_sum(T, x, N, R, H, ties == 1), R + x, all_relevant)
-            if extreme < 0 or (ap > extreme) == (ties == 1):
-                extreme = ap
-    return total / weight if ties == 0 else extreme
-
-
-@njit(parallel=True, cache=True)
-def _ap(counts, relevant, at, ties, H, L, all_relevant):
-    """Return AP, shape (q,), from how many items and how many relevant ones stand at each distance, (q, bins)."""
-    out = np.zeros(len(counts))
-    for q in prange(len(counts)):
-        N = R = 0
-        S = 0.0
-        for b in range(counts.shape[1]):
-            n, h = counts[q, b], relevant[q, b]
-            if n == 0:
-                continue
-            if N + n > at:
-                out[q] = _cut(n, h, at - N, N, R, S, H, L, ties, all_relevant[q])
-                break
-            S += _expected_sum(n, h, N, R, H) if ties == 0 else _extreme_sum(n, h, N, R, H, ties == 1)
-            N += n
-            R += h
-            out[q] = _quotient(S, R, all_relevant[q])
-            if N == at:
-                break
-    return out
+_BLOCK = 1 << 23  # entries of sets of relevant items, or of histograms and rankings, held at a time
 
 
 def _check_options(at: int | None, n: int, ties: tuple[Ties, ...], divisor: Divisor) -> int:
@@ -95,11 +28,6 @@ def _check_options(at: int | None, n: int, ties: tuple[Ties, ...], divisor: Divi
         require(value in get_args(kind), f"{name} must be one of {', '.join(get_args(kind))}, got {value!r}")
     require(at is None or (is_whole(at) and at >= 1), f"at must be None or at least 1, an integer, got {at!r}")
     return n if at is None else min(at, n)
-
-
-def _harmonics(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return harmonic numbers and log-factorials of 0 … n."""
-    return np.concatenate([[0.0], (1 / np.arange(1, n + 1)).cumsum()]), gammaln(np.arange(n + 1) + 1.0)
 
 
 def average_precision(
@@ -132,21 +60,30 @@ def average_precision(
     require(not np.isnan(distances).any(), "distances must not be NaN")
     R = _check_options(at, distances.shape[1], (ties,), divisor)
     groups = np.stack([np.unique(row, return_inverse=True)[1] for row in distances])
-    return _block_precisions(groups, relevant, R, ties, divisor, *_harmonics(distances.shape[1]))
-
-
-def _block_precisions(
-    D: np.ndarray, relevant: np.ndarray, at: int, ties: Ties, divisor: Divisor, H: np.ndarray, L: np.ndarray
-) -> np.ndarray:
-    """Return AP of a block of queries, shape (q,), from integer distances and relevance, each (q, n)."""
-    all_relevant = np.minimum(at, relevant.sum(1)) if divisor == "relevant" else np.zeros(len(D), dtype=np.int64)
-    bins = int(D.max()) + 1
     if ties == "index":
-        hits = np.take_along_axis(relevant, _nearest(D, bins, at)[1], 1).astype(np.int64)
+        hits = np.take_along_axis(relevant, np.argsort(groups, axis=1, kind="stable")[:, :R], 1).astype(np.int64)
         counts = np.ones_like(hits)
     else:
-        counts, hits = _histograms(D, relevant, bins)
-    return _ap(counts, hits, at, {"best": 1, "worst": 2}.get(ties, 0), H, L, all_relevant)
+        counts, hits = np.zeros((2, len(groups), int(groups.max()) + 1), dtype=np.int64)
+        for q, (row, good) in enumerate(zip(groups, relevant, strict=True)):
+            counts[q] = np.bincount(row, minlength=counts.shape[1])
+            hits[q] = np.bincount(row[good], minlength=counts.shape[1])
+    return _precisions(counts, hits, R, ties, relevant.sum(1), divisor, *harmonics(distances.shape[1]))
+
+
+def _precisions(
+    counts: np.ndarray,
+    hits: np.ndarray,
+    at: int,
+    ties: Ties,
+    relevant: np.ndarray,
+    divisor: Divisor,
+    H: np.ndarray,
+    L: np.ndarray,
+) -> np.ndarray:
+    """Return AP, shape (q,), from items and relevant ones at each distance, (q, bins), and all relevant ones, (q,)."""
+    all_relevant = np.minimum(at, relevant) if divisor == "relevant" else np.zeros(len(counts), dtype=np.int64)
+    return average_precisions(counts, hits, at, {"best": 1, "worst": 2}.get(ties, 0), H, L, all_relevant)
 
 
 class TieBounds(NamedTuple):
@@ -189,33 +126,62 @@ class Truth:
                 rows = array.dtype.kind in "ui" and ((array >= 0) & (array < n)).all()
                 require(rows or "labels" in name, f"{name} must be row numbers, integers in [0, {n}), got {array}")
 
-    def relevant(self, rows: slice, n: int) -> np.ndarray:
-        """Return whether each of n items is relevant to some of the queries, bool (rows, n); the excluded is not."""
-        if self.neighbours is None:
-            out = self.query_labels[rows, None] == self.database_labels
-        else:
-            out = np.zeros((len(self.neighbours[rows]), n), dtype=bool)
-            np.put_along_axis(out, self.neighbours[rows], True, 1)
-        if self.exclude is not None:
-            out[np.arange(len(out)), self.exclude[rows]] = False
-        return out
+    def blocks(self, n: int, longest: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield up to ``longest`` queries at a time: rows (b,), sets of relevant items, bool (r, n), which each has.
+
+        Queries of one label share their set.
+        """
+        few = max(1, _BLOCK // n)  # sets
+        if self.neighbours is not None:
+            for rows in _chunks(np.arange(len(self.neighbours)), min(few, longest)):
+                sets = np.zeros((len(rows), n), dtype=bool)
+                np.put_along_axis(sets, self.neighbours[rows], True, 1)
+                yield rows, sets, np.arange(len(rows))
+            return
+        for labels in _chunks(np.unique(self.query_labels), few):
+            sets = labels[:, None] == self.database_labels
+            for rows in _chunks(np.flatnonzero(np.isin(self.query_labels, labels)), longest):
+                yield rows, sets, np.searchsorted(labels, self.query_labels[rows])
 
 
-def _precisions(
+def _chunks(array: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    return (array[i : i + size] for i in range(0, len(array), size))
+
+
+def _code_precisions(
     queries: Codes, database: Codes, truth: Truth, at: int | None, ties: tuple[Ties, ...], divisor: Divisor
 ) -> np.ndarray:
     """Return AP per query for each treatment of ties, shape (len(ties), q), block by block of queries."""
     truth.check(len(queries), len(database))
     index = HammingIndex(database)
-    R, sums = _check_options(at, len(index), ties, divisor), _harmonics(len(index))
+    R, sums = _check_options(at, len(index), ties, divisor), harmonics(len(index))
     out = np.empty((len(ties), len(queries)))
-    for rows, D in index.distances(queries):
-        relevant = truth.relevant(rows, len(index))
-        if truth.exclude is not None:  # behind all others and irrelevant, an item counts for nothing
-            D[np.arange(len(D)), truth.exclude[rows]] = database.max_distance + 1
+    longest = R if "index" in ties else database.max_distance + 1
+    for rows, sets, which in truth.blocks(len(index), max(1, _BLOCK // longest)):
+        block, exclude, relevant = queries[rows], None, sets.sum(1)[which]
+        if truth.exclude is not None:
+            exclude = truth.exclude[rows]
+            relevant -= sets[which, exclude]
+        if ties != ("index",):
+            counts, hits = index.histograms(block, sets, which, exclude, R)
         for i, name in enumerate(ties):
-            out[i, rows] = _block_precisions(D, relevant, R, name, divisor, *sums)
+            if name == "index":
+                hits = _hits_in_order(index, block, sets, which, exclude, R)
+                counts = np.ones_like(hits)
+            out[i, rows] = _precisions(counts, hits, R, name, relevant, divisor, *sums)
     return out
+
+
+def _hits_in_order(
+    index: HammingIndex, queries: Codes, sets: np.ndarray, which: np.ndarray, exclude: np.ndarray | None, at: int
+) -> np.ndarray:
+    """Return whether each of the first ``at`` items is relevant, shape (q, at), 0 or 1; an excluded one comes last."""
+    ids = index.search(queries, at if exclude is None else at + 1)[1]
+    hits = sets[which[:, None], ids].astype(np.int64)
+    if exclude is not None:
+        own = ids == exclude[:, None]
+        hits = np.take_along_axis(np.where(own, 0, hits), np.argsort(own, axis=1, kind="stable"), 1)
+    return hits[:, :at]
 
 
 def _one_truth(truth: Truth | None, query_labels: np.ndarray | None, database_labels: np.ndarray | None) -> Truth:
@@ -240,7 +206,7 @@ def mean_average_precision(
     .. math:: \mathrm{mAP}@R = \frac{1}{|Q|}\sum_{q\in Q}\mathrm{AP}(q)@R
     """
     truth = _one_truth(truth, query_labels, database_labels)
-    return float(_precisions(query_codes, database_codes, truth, at, (ties,), divisor).mean())
+    return float(_code_precisions(query_codes, database_codes, truth, at, (ties,), divisor).mean())
 
 
 def tie_bounds(
@@ -255,7 +221,9 @@ def tie_bounds(
 ) -> TieBounds:
     """Return :func:`mean_average_precision` expected over ties, with its best and worst order, in one pass."""
     truth = _one_truth(truth, query_labels, database_labels)
-    return TieBounds(*_precisions(query_codes, database_codes, truth, at, get_args(Ties)[:3], divisor).mean(1).tolist())
+    return TieBounds(
+        *_code_precisions(query_codes, database_codes, truth, at, get_args(Ties)[:3], divisor).mean(1).tolist()
+    )
 
 
 def recall(ids: np.ndarray, truth: np.ndarray) -> float:

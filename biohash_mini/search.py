@@ -1,107 +1,18 @@
-"""Exact search in Hamming space: inverted lists for sparse codes, popcount for dense ones.
-
-Hamming distances are small integers, so the nearest codes are found by counting, never by sorting.
-"""
+"""Exact search in Hamming space, by counting the units in which codes agree."""
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 import numpy as np
-from numba import njit, prange
 
 from .codes import Codes, DenseCodes, SparseCodes, concatenate
+from .counting import lists, slices
+from .counting.threads import share, shares
 
-_BLOCK = 1 << 23  # distances held at a time: 16 MB of uint16, whatever n and q are
-
-
-@njit(parallel=True, cache=True)
-def _sparse_distances(active, starts, postings, k, n):
-    """Return the (q, n) distances 2(k - overlap) by walking the inverted list of each active unit."""
-    out = np.full((len(active), n), 2 * k, dtype=np.uint16)
-    for q in prange(len(active)):
-        for unit in active[q]:
-            for j in range(starts[unit], starts[unit + 1]):
-                out[q, postings[j]] -= 2
-    return out
-
-
-@njit(inline="always")
-def _popcount(x):
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
-
-
-@njit(parallel=True, cache=True)
-def _dense_distances(queries, words):
-    """Return the (q, n) number of bits in which 64-bit words differ."""
-    out = np.zeros((len(queries), len(words)), dtype=np.uint16)
-    for q in prange(len(queries)):
-        for i in range(len(words)):
-            for w in range(words.shape[1]):
-                out[q, i] += _popcount(queries[q, w] ^ words[i, w])
-    return out
-
-
-@njit(parallel=True, cache=True)
-def _nearest(D, bins, top):
-    """Return the distances and columns of the ``top`` smallest entries of each row of D, ties by column."""
-    distances = np.empty((len(D), top), dtype=np.uint16)
-    ids = np.empty((len(D), top), dtype=np.int64)
-    for q in prange(len(D)):
-        place = np.zeros(bins + 1, dtype=np.int64)  # where the next item of each distance goes
-        for d in D[q]:
-            place[d + 1] += 1
-        for d in range(bins):
-            place[d + 1] += place[d]
-        for i in range(D.shape[1]):
-            d = D[q, i]
-            if place[d] < top:
-                distances[q, place[d]] = d
-                ids[q, place[d]] = i
-            place[d] += 1
-    return distances, ids
-
-
-@njit(parallel=True, cache=True)
-def _within(D, radius):
-    """Return where each row of D begins in the answer, and the distances and columns of its entries up to radius."""
-    limits = np.zeros(len(D) + 1, dtype=np.int64)
-    for q in prange(len(D)):
-        for d in D[q]:
-            limits[q + 1] += d <= radius
-    limits = limits.cumsum()
-    distances = np.empty(limits[-1], dtype=np.uint16)
-    ids = np.empty(limits[-1], dtype=np.int64)
-    for q in prange(len(D)):
-        place = np.zeros(radius + 2, dtype=np.int64)  # where the next item of each distance goes
-        place[0] = limits[q]
-        for d in D[q]:
-            if d <= radius:
-                place[d + 1] += 1
-        for d in range(radius + 1):
-            place[d + 1] += place[d]
-        for i in range(D.shape[1]):
-            d = D[q, i]
-            if d <= radius:
-                distances[place[d]] = d
-                ids[place[d]] = i
-                place[d] += 1
-    return limits, distances, ids
-
-
-@njit(parallel=True, cache=True)
-def _histograms(D, relevant, bins):
-    """Return how many items, and how many relevant ones, lie at each distance: two arrays (q, bins)."""
-    counts = np.zeros((len(D), bins), dtype=np.int64)
-    hits = np.zeros((len(D), bins), dtype=np.int64)
-    for q in prange(len(D)):
-        for i in range(D.shape[1]):
-            counts[q, D[q, i]] += 1
-            hits[q, D[q, i]] += relevant[q, i]
-    return counts, hits
+_BLOCK = 1 << 21  # units of queries, or answers, held at a time: 16 MB
+_SPARSE = 64  # units per active unit from which lists are kept: up to it, bitmaps are faster and take 2 x their memory
 
 
 class HammingIndex:
@@ -120,13 +31,20 @@ class HammingIndex:
 
     def _build(self, codes: Codes) -> None:
         self.codes = codes
+        self._scratch: list[tuple[np.ndarray, ...]] = []  # of threads that are not searching
+        #: the distance of one unit, and the highest score
+        self._scale = (2, codes.array.shape[1]) if isinstance(codes, SparseCodes) else (1, codes.n_units)
+        self._sparse = isinstance(codes, SparseCodes) and codes.n_units > _SPARSE * codes.hash_length
+        if self._sparse:
+            self._lists = lists.invert(codes.array, codes.n_units)
+            return
+        shape = codes.n_units + 1, slices.words_of(len(codes))  # the last bitmap, of no unit, stays zero
         if isinstance(codes, SparseCodes):
-            units = codes.active.ravel()
-            self._starts = np.concatenate([[0], np.bincount(units, minlength=codes.n_units).cumsum()])
-            by_unit = np.argsort(units, kind="stable")
-            self._postings = (by_unit // codes.hash_length).astype(np.int32)  # (n k,) code numbers, unit by unit
+            self._slices = np.empty(shape, dtype=np.uint64)
+            share(lambda a, b: slices.slice_units(codes.active, a, b, self._slices), shares(shape[1] // 8, 32))
         elif isinstance(codes, DenseCodes):
-            self._words = codes.words()
+            self._slices = np.zeros(shape, dtype=np.uint64)
+            slices.slice_words(codes.words(), self._slices)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -144,33 +62,97 @@ class HammingIndex:
         """Return the index of a file written by :meth:`save`, or of a file of codes; ValueError if it is not intact."""
         return cls(Codes.load(path))
 
-    def distances(self, queries: Codes) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield consecutive blocks of queries with their distances to the whole database, shape (block, n)."""
+    def _units(self, queries: Codes) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Yield blocks of queries: their units, padded to eights for slices, and all ones where a unit is to be off."""
         self.codes.check_comparable(queries)
-        step = max(1, _BLOCK // max(1, len(self)))
+        sparse = isinstance(queries, SparseCodes)
+        width = queries.array.shape[1] if sparse else queries.n_units
+        padded = width if self._sparse else -(-width // 8) * 8
+        step = max(1, _BLOCK // padded)
         for i in range(0, len(queries), step):
-            block = queries[i : i + step]
-            yield slice(i, i + len(block)), self._block(block)
+            rows = queries.array[i : i + step]
+            units = np.full((len(rows), padded), queries.n_units)  # the bitmap of no unit
+            units[:, :width] = rows if sparse else np.arange(width)
+            flips = np.zeros((len(rows), 0 if self._sparse else padded), dtype=np.uint64)
+            if not sparse:
+                flips[:, :width] -= np.unpackbits(rows, axis=1, count=width) == 0
+            yield i, units, flips
 
-    def _block(self, queries: Codes) -> np.ndarray:
-        if isinstance(queries, SparseCodes):
-            return _sparse_distances(queries.active, self._starts, self._postings, queries.hash_length, len(self))
-        assert isinstance(queries, DenseCodes)
-        return _dense_distances(queries.words(), self._words)
+    @contextmanager
+    def _workspace(self) -> Iterator[tuple[np.ndarray, ...]]:
+        """Lend a thread counters, bits and bits per 64 items: all zero before and after, so kept for the next."""
+        n, counter = len(self), np.min_scalar_type(self.codes.array.shape[1])
+        try:
+            space = self._scratch.pop()
+        except IndexError:
+            space = np.zeros(n, counter), np.zeros(n // 64 + 1, np.uint64), np.zeros(n // 4096 + 1, np.uint64)
+        yield space
+        self._scratch.append(space)
 
     def search(self, queries: Codes, top: int = 10) -> tuple[np.ndarray, np.ndarray]:
         """Return distances and row numbers of the nearest codes, each (q, min(top, n)), ascending, ties by row number.
 
-        The work of a query is n plus the lengths of its inverted lists; memory beyond the answer stays near 16 MB.
+        The work of a query is the length of the lists of its units where codes are sparse (m > 64 k), else n / 64 words
+        for each unit; memory beyond the answer stays near 32 MB and two bytes per item and thread.
         """
         if top < 1:
             raise ValueError(f"top must be at least 1, got {top}")
-        top = min(top, len(self))
-        distances = np.empty((len(queries), top), dtype=np.uint16)
-        ids = np.empty((len(queries), top), dtype=np.int64)
-        for rows, D in self.distances(queries):
-            distances[rows], ids[rows] = _nearest(D, int(D.max(initial=0)) + 1, top)
+        shape = len(queries), min(top, len(self))
+        distances, ids = np.empty(shape, dtype=np.uint16), np.empty(shape, dtype=np.int64)
+        for start, units, flips in self._units(queries):
+
+            def work(a: int, b: int, start=start, units=units, flips=flips) -> None:
+                answer = distances[start + a : start + b], ids[start + a : start + b]
+                if self._sparse:
+                    with self._workspace() as space:
+                        lists.nearest(*self._lists, len(self), units[a:b], *space, *answer)
+                else:
+                    slices.nearest(self._slices, len(self), units[a:b], flips[a:b], *self._scale, *answer)
+
+            share(work, shares(len(units), 8))
         return distances, ids
+
+    def histograms(
+        self,
+        queries: Codes,
+        relevant: np.ndarray,
+        which: np.ndarray,
+        exclude: np.ndarray | None = None,
+        at: int | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return how many codes, and how many relevant ones, lie at each distance there can be, each (q, distances).
+
+        The distances are 0, 2, ..., 2k for sparse codes and 0, 1, ..., m for dense ones.
+
+        Parameters
+        ----------
+        queries : Codes
+            q codes.
+        relevant : array of bool, shape (r, n)
+            Sets of relevant codes.
+        which : array of int, shape (q,)
+            The set of each query.
+        exclude : array of int, shape (q,), or None
+            The row that a query must not find.
+        at : int or None
+            Distances past the first ``at`` codes may be left at zero.
+        """
+        most = self._scale[1]
+        exclude = np.full(len(queries), -1) if exclude is None else exclude.astype(np.int64)
+        counts, hits = np.zeros((2, len(queries), most + 1), dtype=np.int64)
+        bits, which = slices.slice_sets(relevant), which.astype(np.int64)
+        for start, units, flips in self._units(queries):
+
+            def work(a: int, b: int, start=start, units=units, flips=flips) -> None:
+                about = (bits, *(x[start + a : start + b] for x in (which, exclude, counts, hits)))
+                if self._sparse:
+                    with self._workspace() as space:
+                        lists.histograms(*self._lists, len(self), units[a:b], space[0], *about)
+                else:
+                    slices.histograms(self._slices, len(self), units[a:b], flips[a:b], most, at or len(self), *about)
+
+            share(work, shares(len(units), 8))
+        return counts, hits
 
     def range_search(self, queries: Codes, radius: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return all codes within a distance: limits (q + 1,), and distances and row numbers, each (limits[-1],).
@@ -186,15 +168,20 @@ class HammingIndex:
 
         Notes
         -----
-        Memory beyond the answer, which is held twice while its parts are joined, stays near 16 MB.
+        They are counted first, then searched for, a few queries at a time: memory beyond the answer, which is held
+        twice while its parts are joined, stays near 50 MB.
         """
         if isinstance(radius, bool) or not isinstance(radius, int | np.integer) or radius < 0:
             raise ValueError(f"radius must be an integer of at least 0, got {radius!r}")
-        radius = min(int(radius), self.codes.max_distance)
-        limits, distances, ids = [np.zeros(1, np.int64)], [np.empty(0, np.uint16)], [np.empty(0, np.int64)]
-        for _, D in self.distances(queries):
-            starts, d, i = _within(D, radius)
-            limits.append(limits[-1][-1] + starts[1:])
-            distances.append(d)
-            ids.append(i)
-        return np.concatenate(limits), np.concatenate(distances), np.concatenate(ids)
+        nothing, which = np.zeros((1, len(self)), dtype=bool), np.zeros(len(queries), dtype=np.int64)
+        within = self.histograms(queries, nothing, which)[0][:, : int(radius) // self._scale[0] + 1].sum(1)
+        distances, ids = [np.empty(0, np.uint16)], [np.empty(0, np.int64)]
+        step = max(1, _BLOCK // max(1, within.max(initial=0)))
+        for i in range(0, len(queries), step):
+            found = within[i : i + step]
+            if top := int(found.max()):
+                inside = np.arange(top) < found[:, None]
+                near, rows = self.search(queries[i : i + step], top)
+                distances.append(near[inside])
+                ids.append(rows[inside])
+        return np.concatenate([[0], within.cumsum()]), np.concatenate(distances), np.concatenate(ids)

@@ -84,7 +84,7 @@ def test_damaged_models_and_codes_are_refused(vectors, tmp_path, capsys):
     expect_error(capsys, ["search", x, *swapped], "no hasher")
 
 
-@pytest.mark.parametrize("command", [[], ["data"], ["hash"], ["search"], ["run"], ["report"]])
+@pytest.mark.parametrize("command", [[], ["data"], ["hash"], ["search"], ["run"], ["report"], ["bench"]])
 def test_help_shows_an_example(command, capsys):
     with pytest.raises(SystemExit, match="0"):
         main([*command, "--help"])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
-from biohash_mini import search
+from biohash_mini import metrics, search
 from biohash_mini.metrics import (
     Truth,
     average_precision,
@@ -73,7 +73,13 @@ def test_chance_at_1000_is_not_the_prevalence():
     assert 100 * average_precision(distances, relevant, 1000)[0] == pytest.approx(10.584, abs=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["sparse", "dense"])
+@pytest.fixture(params=["sparse", "lists", "dense"])
+def kind(request, monkeypatch):
+    """Codes of either kind, the sparse ones kept in bitmaps or in inverted lists."""
+    monkeypatch.setattr(search, "_SPARSE", 0 if request.param == "lists" else 64)
+    return "dense" if request.param == "dense" else "sparse"
+
+
 @pytest.mark.parametrize("at", [None, 7, 1000])
 @pytest.mark.parametrize("ties", ["expected", "best", "worst", "index"])
 def test_codes_and_distance_matrices_give_the_same_map(kind, at, ties, monkeypatch):
@@ -81,7 +87,8 @@ def test_codes_and_distance_matrices_give_the_same_map(kind, at, ties, monkeypat
     labels, query_labels = np.arange(120) % 4, np.array(list("abcd") * 5)
     labels = np.array(list("abcd"))[labels]
     want = average_precision(queries.hamming(database), query_labels[:, None] == labels, at, ties).mean()
-    monkeypatch.setattr(search, "_BLOCK", 500)
+    monkeypatch.setattr(search, "_BLOCK", 50)
+    monkeypatch.setattr(metrics, "_BLOCK", 500)
     assert mean_average_precision(queries, database, query_labels, labels, at, ties) == pytest.approx(want, abs=1e-12)
 
 
@@ -94,7 +101,6 @@ def test_neighbours_are_as_good_a_truth_as_labels():
     assert tie_bounds(queries, database, at=50, truth=Truth.of_labels(labels[:20], labels[20:])) == by_label
 
 
-@pytest.mark.parametrize("kind", ["sparse", "dense"])
 @pytest.mark.parametrize("at", [None, 7, 1000])
 @pytest.mark.parametrize("ties", ["expected", "best", "worst", "index"])
 @pytest.mark.parametrize("divisor", ["retrieved", "relevant"])
@@ -110,11 +116,17 @@ def test_leaving_an_item_out_is_having_a_database_without_it(kind, at, ties, div
         assert got == pytest.approx(want, abs=1e-12)
 
 
-def test_truth_says_what_is_relevant_to_some_of_the_queries():
-    by_label = Truth.of_labels(["a", "b", "a"], ["b", "a", "a", "c"])
-    assert by_label.relevant(slice(1, 3), 4).tolist() == [[True, False, False, False], [False, True, True, False]]
-    by_row = Truth.of_neighbours([[0, 3], [1, 1], [2, 0]], exclude=[1, 2, 0])
-    assert by_row.relevant(slice(1, 3), 4).tolist() == [[False, True, False, False], [False, False, True, False]]
+def test_truth_says_what_is_relevant_block_by_block(monkeypatch):
+    by_label, by_row = Truth.of_labels(["a", "b", "a"], ["b", "a", "a", "c"]), Truth.of_neighbours([[0, 3], [1, 1]])
+    for sets_at_a_time in (8, 4):  # two, one
+        monkeypatch.setattr(metrics, "_BLOCK", sets_at_a_time)
+        for longest in (1, 9):
+            for truth, want in ((by_label, [[1, 2], [0], [1, 2]]), (by_row, [[0, 3], [1]])):
+                found = {}
+                for rows, sets, which in truth.blocks(4, longest):
+                    assert len(rows) <= longest and sets.size <= sets_at_a_time
+                    found |= {q: np.flatnonzero(sets[w]).tolist() for q, w in zip(rows, which, strict=True)}
+                assert [found[q] for q in range(len(want))] == want
 
 
 @pytest.mark.parametrize(

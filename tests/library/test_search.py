@@ -2,11 +2,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from biohash_mini import search
-from biohash_mini.codes import SparseCodes
+from biohash_mini.codes import SparseCodes, concatenate
 from biohash_mini.search import HammingIndex
 from tests.helpers import random_codes
 
@@ -17,25 +17,102 @@ def brute_force(database, queries, top):
     return np.take_along_axis(D, ids, 1), ids
 
 
-@settings(deadline=None, max_examples=60)
-@given(
-    st.sampled_from(["sparse", "dense"]), st.integers(1, 90), st.integers(1, 40), st.integers(0, 9), st.integers(1, 50)
-)
-def test_search_is_a_stable_sort_of_all_distances(kind, m, n, q, top):
-    database, queries = random_codes(kind, n, m, 1 + m // 4, 1), random_codes(kind, q, m, 1 + m // 4, 2)
-    for got, want in zip(HammingIndex(database).search(queries, top), brute_force(database, queries, top), strict=True):
-        assert np.array_equal(got, want)
+@pytest.fixture(params=[64, 0], ids=["slices", "lists"])
+def layout(request):
+    """Keep sparse codes of any size in bitmaps, or in inverted lists."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_SPARSE", 1000 * request.param)
+        yield request.param
+
+
+def equal(got, want):
+    return all(np.array_equal(g, w) for g, w in zip(got, want, strict=True))
+
+
+sizes = st.tuples(st.integers(1, 90), st.integers(0, 40), st.integers(0, 9))  # m, n, q
+fixed = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@fixed
+@given(st.sampled_from(["sparse", "dense"]), sizes, st.integers(1, 50), st.floats(0, 1))
+def test_search_is_a_stable_sort_of_all_distances(layout, kind, sizes, top, share):
+    m, n, q = sizes
+    k = 1 + round(share * (m - 1))  # from 1 to m
+    database, queries = random_codes(kind, n, m, k, 1), random_codes(kind, q, m, k, 2)
+    distances, ids = HammingIndex(database).search(queries, top)
+    assert equal((distances, ids), brute_force(database, queries, top))
+    assert distances.dtype == np.uint16 and ids.dtype == np.int64
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
-def test_blocks_of_queries_do_not_change_the_answer(kind, monkeypatch):
+@pytest.mark.parametrize("n", [63, 64, 65, 511, 513, 4096, 9001])
+def test_items_at_the_edges_of_words_are_found(layout, kind, n):
+    database, queries = random_codes(kind, n, 40, 3, 1), random_codes(kind, 5, 40, 3, 2)
+    for top in (1, n - 1, n, n + 1):
+        assert equal(HammingIndex(database).search(queries, top), brute_force(database, queries, top))
+
+
+@pytest.mark.parametrize("k", [127, 128, 255, 256, 300])
+def test_counters_hold_long_codes(layout, k):
+    database, queries = random_codes("sparse", 30, 310, k, 1), random_codes("sparse", 4, 310, k, 2)
+    both = concatenate([queries, database])
+    assert equal(HammingIndex(both).search(queries, 9), brute_force(both, queries, 9))
+
+
+@pytest.mark.parametrize("m", [129, 257, 512, 700])
+def test_long_dense_codes_are_found(m):
+    database, queries = random_codes("dense", 300, m, 0, 1), random_codes("dense", 4, m, 0, 2)
+    both = concatenate([queries, database])
+    assert equal(HammingIndex(both).search(queries, 99), brute_force(both, queries, 99))
+
+
+def test_items_that_share_no_unit_follow_by_row_number(layout):
+    database = SparseCodes(np.array([[4, 5], [0, 9], [4, 5], [0, 1], [4, 5]]), 200)
+    queries = SparseCodes(np.array([[0, 1], [7, 8]]), 200)
+    distances, ids = HammingIndex(database).search(queries, 4)
+    assert distances.tolist() == [[0, 2, 4, 4], [4, 4, 4, 4]] and ids.tolist() == [[3, 1, 0, 2], [0, 1, 2, 3]]
+
+
+def test_equal_codes_are_found_in_the_order_of_their_rows(layout):
+    codes = random_codes("sparse", 4, 50, 3, 1)[np.tile(np.arange(4), 50)]
+    assert equal(HammingIndex(codes).search(codes[:4], 120), brute_force(codes, codes[:4], 120))
+
+
+def test_a_search_leaves_nothing_behind(layout):
+    index, queries = HammingIndex(random_codes("sparse", 500, 40, 3, 1)), random_codes("sparse", 9, 40, 3, 2)
+    first = index.search(queries, 20)
+    for other in (1, 499, 500):
+        index.search(queries, other)
+    index.range_search(queries, 2)
+    assert equal(index.search(queries, 20), first)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_histograms_count_what_lies_at_each_distance(layout, kind):
+    database, queries = random_codes(kind, 600, 30, 4, 1), random_codes(kind, 8, 30, 4, 2)
+    sets, which = np.random.default_rng(0).random((3, 600)) < 0.3, np.arange(8) % 3
+    exclude = np.arange(8) * 70
+    index, D, step = HammingIndex(database), queries.hamming(database), 2 if kind == "sparse" else 1
+    for own in (None, exclude):
+        counts, hits = index.histograms(queries, sets, which, own)
+        for q in range(8):
+            kept = np.arange(600) != (-1 if own is None else own[q])
+            for d in range(counts.shape[1]):
+                here = (D[q] == step * d) & kept
+                assert counts[q, d] == here.sum() and hits[q, d] == (here & sets[which[q]]).sum()
+        cut = index.histograms(queries, sets, which, own, at=50)[0]
+        assert (cut.sum(1) >= 50).all() and ((cut == counts) | (cut == 0)).all()
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_blocks_of_queries_do_not_change_the_answer(layout, kind, monkeypatch):
     database, queries = random_codes(kind, 300, 60, 6, 1), random_codes(kind, 50, 60, 6, 2)
-    monkeypatch.setattr(search, "_BLOCK", 1000)  # three queries at a time
+    monkeypatch.setattr(search, "_BLOCK", 100)  # a few queries at a time
     for got, want in zip(HammingIndex(database).search(queries, 7), brute_force(database, queries, 7), strict=True):
         assert np.array_equal(got, want)
 
 
-def test_codes_with_all_units_on_are_all_at_distance_zero():
+def test_codes_with_all_units_on_are_all_at_distance_zero(layout):
     codes = random_codes("sparse", 5, 6, 6)
     distances, ids = HammingIndex(codes).search(codes[0], 3)
     assert distances.tolist() == [[0, 0, 0]] and ids.tolist() == [[0, 1, 2]]
@@ -61,7 +138,7 @@ def same_answers(a, b, queries):
     return a.codes == b.codes and len(a) == len(b) and all(np.array_equal(*pair) for pair in answers)
 
 
-def test_range_search_worked_by_hand():
+def test_range_search_worked_by_hand(layout):
     database = SparseCodes(np.array([[2, 3], [0, 1], [0, 2], [1, 0]]), 4)  # from {0, 1}: 4, 0, 2, 0
     queries = SparseCodes(np.array([[0, 1], [1, 3]]), 4)  # from {1, 3}: 2, 2, 4, 2
     for radius, limits, distances, ids in (
@@ -75,11 +152,10 @@ def test_range_search_worked_by_hand():
         assert [a.dtype for a in got] == [np.int64, np.uint16, np.int64]
 
 
-@settings(deadline=None, max_examples=60)
-@given(
-    st.sampled_from(["sparse", "dense"]), st.integers(1, 90), st.integers(0, 40), st.integers(0, 9), st.integers(0, 60)
-)
-def test_range_search_finds_all_within_the_radius_and_no_other(kind, m, n, q, radius):
+@fixed
+@given(st.sampled_from(["sparse", "dense"]), sizes, st.integers(0, 60))
+def test_range_search_finds_all_within_the_radius_and_no_other(layout, kind, sizes, radius):
+    m, n, q = sizes
     database, queries = random_codes(kind, n, m, 1 + m // 4, 1), random_codes(kind, q, m, 1 + m // 4, 2)
     found = [
         sorted((int(d), i) for i, d in enumerate(row) if d <= radius) for row in queries.hamming(database).tolist()
@@ -90,11 +166,11 @@ def test_range_search_finds_all_within_the_radius_and_no_other(kind, m, n, q, ra
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
-def test_blocks_of_queries_do_not_change_what_is_in_the_range(kind, monkeypatch):
+def test_blocks_of_queries_do_not_change_what_is_in_the_range(layout, kind, monkeypatch):
     index, queries = HammingIndex(random_codes(kind, 300, 60, 6, 1)), random_codes(kind, 50, 60, 6, 2)
     whole = index.range_search(queries, 10 if kind == "sparse" else 27)
     assert 0 < len(whole[1]) < 50 * 300
-    monkeypatch.setattr(search, "_BLOCK", 1000)  # three queries at a time
+    monkeypatch.setattr(search, "_BLOCK", 100)  # a few queries at a time
     for got, want in zip(index.range_search(queries, 10 if kind == "sparse" else 27), whole, strict=True):
         assert np.array_equal(got, want)
 
