@@ -222,6 +222,8 @@ def run(
     for row in measure(quick=quick, sizes=sizes, threads=threads):
         rows.append(row)
         print(_show(row), flush=True)
+        if row["value"] is None:  # no peer here to compare with
+            continue
         method = f"{row['what']}, n = {row['n']}, m = {row['m']}, {row['call']}"
         key = {"profile": "mini" if quick else "full", "method": method, "hash_length": row["k"], "seed": number}
         append("bench", {**key, **row, "peers": versions, **provenance("cpu")}, where)

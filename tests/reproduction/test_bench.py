@@ -35,7 +35,7 @@ def test_the_quick_run_prints_ratios_and_keeps_them(tmp_path, monkeypatch, capsy
         printed = capsys.readouterr().out
         assert "faiss missing" in printed and "rows have no peer here" in printed
         records = [record for record in read("bench", tmp_path) if record["seed"] == run]
-        assert {record["what"] for record in records} == {"sparse search", "dense search", "mAP, sorting", "mAP, ranx"}
+        assert {record["what"] for record in records} == {"mAP, sorting"}  # the others have no peer to be held against
         (by_sorting,) = (record for record in records if record["what"] == "mAP, sorting")
         assert by_sorting["value"] == pytest.approx(by_sorting["sorting"] / by_sorting["ours"])
         assert by_sorting["holds"] == (by_sorting["value"] >= 20) and by_sorting["commit"] is not None
