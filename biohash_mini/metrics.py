@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from .codes import Codes
 from .counting.precision import average_precisions, harmonics
+from .counting.threads import share, shares
 from .inputs import as_labels, is_whole, require
 from .search import HammingIndex
 
@@ -83,7 +84,13 @@ def _precisions(
 ) -> np.ndarray:
     """Return AP, shape (q,), from items and relevant ones at each distance, (q, bins), and all relevant ones, (q,)."""
     all_relevant = np.minimum(at, relevant) if divisor == "relevant" else np.zeros(len(counts), dtype=np.int64)
-    return average_precisions(counts, hits, at, {"best": 1, "worst": 2}.get(ties, 0), H, L, all_relevant)
+    order, out = {"best": 1, "worst": 2}.get(ties, 0), np.zeros(len(counts))
+
+    def work(a: int, b: int) -> None:
+        average_precisions(counts[a:b], hits[a:b], at, order, H, L, all_relevant[a:b], out[a:b])
+
+    share(work, shares(len(counts), 32))
+    return out
 
 
 class TieBounds(NamedTuple):

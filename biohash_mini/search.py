@@ -3,16 +3,18 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from .codes import Codes, DenseCodes, SparseCodes, concatenate
-from .counting import lists, slices
+from .counting import lists, slices, words
 from .counting.threads import share, shares
 
 _BLOCK = 1 << 21  # units of queries, or answers, held at a time: 16 MB
 _SPARSE = 64  # units per active unit from which lists are kept: up to it, bitmaps are faster and take 2 x their memory
+_LONG = 128  # bits of dense codes past which words are compared
 
 
 class HammingIndex:
@@ -35,16 +37,26 @@ class HammingIndex:
         #: the distance of one unit, and the highest score
         self._scale = (2, codes.array.shape[1]) if isinstance(codes, SparseCodes) else (1, codes.n_units)
         self._sparse = isinstance(codes, SparseCodes) and codes.n_units > _SPARSE * codes.hash_length
+        self._long = isinstance(codes, DenseCodes) and codes.n_units > _LONG
+        self.__dict__.pop("_slices", None)
         if self._sparse:
             self._lists = lists.invert(codes.array, codes.n_units)
-            return
-        shape = codes.n_units + 1, slices.words_of(len(codes))  # the last bitmap, of no unit, stays zero
-        if isinstance(codes, SparseCodes):
-            self._slices = np.empty(shape, dtype=np.uint64)
-            share(lambda a, b: slices.slice_units(codes.active, a, b, self._slices), shares(shape[1] // 8, 32))
-        elif isinstance(codes, DenseCodes):
-            self._slices = np.zeros(shape, dtype=np.uint64)
-            slices.slice_words(codes.words(), self._slices)
+        elif self._long:
+            self._blocks = words.in_blocks(codes.packed())
+        else:
+            _ = self._slices
+
+    @cached_property
+    def _slices(self) -> np.ndarray:
+        """The bitmaps of all units, and one of no unit, of zeros; those of long dense codes are made to count alone."""
+        codes, shape = self.codes, (self.codes.n_units + 1, slices.words_of(len(self)))
+        if isinstance(codes, DenseCodes):
+            out = np.zeros(shape, dtype=np.uint64)
+            slices.slice_words(codes.words(), out)
+        else:
+            out = np.empty(shape, dtype=np.uint64)
+            share(lambda a, b: slices.slice_units(codes.array, a, b, out), shares(shape[1] // 8, 32))
+        return out
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -99,6 +111,17 @@ class HammingIndex:
             raise ValueError(f"top must be at least 1, got {top}")
         shape = len(queries), min(top, len(self))
         distances, ids = np.empty(shape, dtype=np.uint16), np.empty(shape, dtype=np.int64)
+        if self._long:
+            self.codes.check_comparable(queries)
+            asked, at_once = words.in_fours(queries.packed()), max(1, _BLOCK // (4 * shape[1] + 1024))
+
+            def compare(a: int, b: int) -> None:
+                for i in range(a, b, at_once):
+                    rows = slice(i, min(i + at_once, b))
+                    words.nearest(self._blocks, len(self), asked[rows], queries.n_units, distances[rows], ids[rows])
+
+            share(compare, shares(len(queries), 8) if shape[1] else [])
+            return distances, ids
         for start, units, flips in self._units(queries):
 
             def work(a: int, b: int, start=start, units=units, flips=flips) -> None:

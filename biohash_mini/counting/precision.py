@@ -1,7 +1,7 @@
 """Average precision from how many items, and how many relevant ones, stand at each distance."""
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from scipy.special import gammaln
 
 
@@ -50,11 +50,10 @@ def _cut(n, h, T, N, R, S, H, L, ties, all_relevant):
     return total / weight if ties == 0 else extreme
 
 
-@njit(parallel=True, cache=True)
-def average_precisions(counts, relevant, at, ties, H, L, all_relevant):
-    """Return AP, shape (q,), from how many items and how many relevant ones stand at each distance, (q, bins)."""
-    out = np.zeros(len(counts))
-    for q in prange(len(counts)):
+@njit(nogil=True, cache=True)
+def average_precisions(counts, relevant, at, ties, H, L, all_relevant, out):
+    """Fill out with AP, shape (q,), from how many items and relevant ones stand at each distance, (q, bins)."""
+    for q in range(len(counts)):
         N = R = 0
         S = 0.0
         for b in range(counts.shape[1]):
@@ -70,7 +69,6 @@ def average_precisions(counts, relevant, at, ties, H, L, all_relevant):
             out[q] = _quotient(S, R, all_relevant[q])
             if N == at:
                 break
-    return out
 
 
 def harmonics(n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ def shares(total: int, least: int) -> list[tuple[int, int]]:
 
 def share(work: Callable[[int, int], Any], parts: list[tuple[int, int]]) -> list[Any]:
     """Return ``work(first, last)`` of all parts, in their order."""
-    if len(parts) == 1:
-        return [work(*parts[0])]
+    if len(parts) <= 1:
+        return [work(*part) for part in parts]
     with ThreadPoolExecutor(min(len(parts), get_num_threads())) as pool:
         return list(pool.map(lambda part: work(*part), parts))

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,7 +38,7 @@ SEARCH = ("faiss", "usearch", "sparse_dot_topn")
 Calls = dict[str, Callable[[], Any]]
 
 
-@njit
+@njit(cache=True)
 def _draw(rng, shares, n, k):
     """Return n rows of k distinct units, shape (n, k), drawn one after the other by their cumulative shares."""
     out, last = np.empty((n, k), np.int64), np.full(len(shares), -1)
@@ -52,14 +53,18 @@ def _draw(rng, shares, n, k):
     return out
 
 
-def drawn_codes(n: int, k: int, m: int, queries: int) -> tuple[SparseCodes, SparseCodes]:
-    """Return n codes and some queries, k of m units on, with the unit popularity of a layer trained on real images."""
-    X = load("mnist", "mini").retrieval_task(seed=0).database
+@cache
+def _popularity(k: int, m: int, images: int) -> np.ndarray:
+    """Return how often each unit of a layer trained on so many embedded images is on, cumulated to 1, shape (m,)."""
+    X = load("mnist", "mini").retrieval_task(seed=0).database[:images]
     units = BioHash(k, activity=k / m, seed=0).fit(X).encode(X).array
-    popularity = np.bincount(units.ravel(), minlength=m) + 1.0 / len(
-        X
-    )  # units that never win may be drawn, hardly ever
-    both = _draw(np.random.default_rng(0), np.cumsum(popularity / popularity.sum()), n + queries, k)
+    times = np.bincount(units.ravel(), minlength=m) + 1 / images  # a unit that never won is drawn hardly ever
+    return np.cumsum(times / times.sum())
+
+
+def drawn_codes(n: int, k: int, m: int, queries: int, images: int = 10_000) -> tuple[SparseCodes, SparseCodes]:
+    """Return n codes and some queries, k of m units on, with the unit popularity of a layer trained on real images."""
+    both = _draw(np.random.default_rng(0), _popularity(k, m, images), n + queries, k)
     return SparseCodes(both[:n], m), SparseCodes(both[n:], m)
 
 
@@ -173,13 +178,13 @@ def _rows(about: dict, peers: tuple[str, ...], targets: dict[str, float], codes:
 def measure(*, quick: bool = False, sizes: Sequence[Sequence[int]] = SIZES, threads: int = 0) -> Iterator[dict]:
     """Yield the rows of the benchmark: what, n, k, m, call, seconds, ratio (``value``), target, whether it holds."""
     threads = threads or os.cpu_count()
-    few, repeats = (20, 1) if quick else (1000, 3)
+    few, repeats, images = (20, 1, 500) if quick else (1000, 3, 10_000)
     task: dict[str, Any] = {"kind": "search", "asked": {}, "threads": threads, "repeats": repeats}
     task["top"] = [10, 100] if quick else [10, 100, 1000]
     for n, k, m in [(2000, 4, 400)] if quick else sizes:
         about = {"what": "sparse search", "n": n, "k": k, "m": m, "queries": few}
         targets = {"search": 2.0, "build": 1.0, "one query": 1.0}
-        yield from _rows(about, SEARCH, targets, drawn_codes(n, k, m, few), task)
+        yield from _rows(about, SEARCH, targets, drawn_codes(n, k, m, few, images), task)
     for n in [1000] if quick else [50_000, 500_000]:
         for m in BITS[:1] if quick else BITS:
             about = {"what": "dense search", "n": n, "k": m, "m": m, "queries": few}
@@ -187,7 +192,7 @@ def measure(*, quick: bool = False, sizes: Sequence[Sequence[int]] = SIZES, thre
             yield from (row for row in found if row["call"] != "build")
     for k in (2,) if quick else (2, 16, 64):
         n, asked = (1000, 100) if quick else (50_000, 10_000)
-        codes = drawn_codes(n, k, 20 * k, asked)
+        codes = drawn_codes(n, k, 20 * k, asked, images)
         for peer, target in (("sorting", 20.0), ("ranx", 5.0)):
             about = {"what": f"mAP, {peer}", "n": n, "k": k, "m": 20 * k, "queries": asked}
             once = {**task, "kind": "mAP", "top": [min(n, 1000)], "asked": {"sorting": 200, "ranx": 100}}

@@ -60,10 +60,25 @@ def test_counters_hold_long_codes(layout, k):
 
 
 @pytest.mark.parametrize("m", [129, 257, 512, 700])
-def test_long_dense_codes_are_found(m):
-    database, queries = random_codes("dense", 300, m, 0, 1), random_codes("dense", 4, m, 0, 2)
-    both = concatenate([queries, database])
-    assert equal(HammingIndex(both).search(queries, 99), brute_force(both, queries, 99))
+@pytest.mark.parametrize("n", [0, 1, 511, 2500])
+def test_long_dense_codes_are_found(m, n):
+    database, queries = random_codes("dense", n, m, 0, 1), random_codes("dense", 4, m, 0, 2)
+    both = concatenate([queries, database, database])
+    index = HammingIndex(both)
+    for top in (1, 99, 3000):
+        assert equal(index.search(queries, top), brute_force(both, queries, top))
+    limits, distances, ids = index.range_search(queries, m // 2)
+    assert limits[-1] == len(distances) == len(ids) == (queries.hamming(both) <= m // 2).sum()
+    assert HammingIndex(database).search(queries, 3)[0].shape == (4, min(3, n))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 90), st.integers(0, 40), st.integers(0, 9), st.integers(1, 50))
+def test_comparing_words_is_a_stable_sort_too(m, n, q, top):
+    database, queries = random_codes("dense", n, m, 0, 1), random_codes("dense", q, m, 0, 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_LONG", 0)
+        assert equal(HammingIndex(database).search(queries, top), brute_force(database, queries, top))
 
 
 def test_items_that_share_no_unit_follow_by_row_number(layout):
