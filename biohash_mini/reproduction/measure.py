@@ -38,7 +38,7 @@ class Outcome:
     hasher: Hasher  #: fitted
     queries: Codes  #: codes of the task's queries
     database: Codes
-    asked: Codes  #: codes of what is asked: the task's queries, unless the row has others
+    asked: Codes  #: codes of what is asked, the task's queries unless the row has others
     facts: dict[str, Any]  #: parameters, sizes, seconds
 
 

@@ -23,10 +23,8 @@ class Reading:
     """One way to read "mAP@100, the truth is the nearest neighbours in the database"."""
 
     at: int = 100  #: how many retrieved words are judged
-    query: bool = (
-        True  #: whether the query is one of its own neighbours and is retrieved; if not, it is in neither list
-    )
-    divisor: Divisor = "retrieved"  #: what AP divides by: the hits, or as many as could be, min(at, relevant)
+    query: bool = True  #: whether the query is one of its own neighbours and retrieved, or in neither list
+    divisor: Divisor = "retrieved"  #: what AP divides by, the hits or as many as could be, min(at, relevant)
     relevant: int = 100  #: how many neighbours are relevant
 
     @property
