@@ -18,7 +18,7 @@ from . import checks
 from .maps import ByteFeatures, inhibit_and_pool, mean_norm, sample_patches, unit_patches
 from .sparse_layer import LazySynapses, level_products
 
-_BLOCK = 1 << 23  # activations of all channels held at a time: 32 MB of float32
+_BLOCK = 1 << 20  # activations of all channels held at a time: 4 MB of float32
 _IMAGES = 256  # images hashed at a time
 
 

@@ -85,27 +85,33 @@ def level_products(levels: Tensor, scale: Tensor, V: Tensor) -> Tensor:
 
 @njit(parallel=True, cache=True)
 def _active(levels, scale, rows, block):
-    """Return what is not zero in some rows: where each block of features begins, (b, blocks + 1), indices, values."""
+    """Return what is not zero in some rows: where each block of features begins, (b, blocks + 1), indices, values.
+
+    Every feature is written behind the last one, and over it if that was zero: a row needs a place to spare.
+    """
     b, d = len(rows), levels.shape[1]
     blocks = (d + block - 1) // block
     starts = np.zeros((b, blocks + 1), dtype=np.int64)
     for i in prange(b):
         row = levels[rows[i]]
         for j in range(blocks):
-            starts[i, j + 1] = np.count_nonzero(row[j * block : (j + 1) * block])
+            count = 0
+            for level in row[j * block : (j + 1) * block]:
+                count += level != 0
+            starts[i, j + 1] = count
     total = 0
     for i in range(b):
         starts[i, 0] = total
         for j in range(blocks):
             total += starts[i, j + 1]
             starts[i, j + 1] = total
+        total += 1
     index, value = np.empty(total, dtype=np.int32), np.empty(total, dtype=scale.dtype)
     for i in prange(b):
         row, end = levels[rows[i]], starts[i, 0]
         for j in range(d):
-            if row[j]:
-                index[end], value[end] = j, row[j] * scale[j]
-                end += 1
+            index[end], value[end] = j, row[j] * scale[j]
+            end += row[j] != 0
     return starts, index, value
 
 
@@ -115,13 +121,19 @@ def _product(starts, index, value, V, threads):
     b, m = len(starts), V.shape[1]
     out = np.zeros((b, m), dtype=V.dtype)
     for t in prange(threads):
-        first, last = m * t // threads, m * (t + 1) // threads
+        units = slice(m * t // threads, m * (t + 1) // threads)
         for block in range(starts.shape[1] - 1):
             for i in range(b):
-                y = out[i, first:last]
-                for a in range(starts[i, block], starts[i, block + 1]):
-                    v, x = V[index[a], first:last], value[a]
-                    for u in range(last - first):
+                y, a, end = out[i, units], starts[i, block], starts[i, block + 1]
+                while a + 2 < end:  # three features at a time: a third of the traffic to y
+                    v0, v1, v2 = V[index[a], units], V[index[a + 1], units], V[index[a + 2], units]
+                    x0, x1, x2 = value[a], value[a + 1], value[a + 2]
+                    for u in range(len(y)):
+                        y[u] += x0 * v0[u] + x1 * v1[u] + x2 * v2[u]
+                    a += 3
+                for last in range(a, end):
+                    v, x = V[index[last], units], value[last]
+                    for u in range(len(y)):
                         y[u] += x * v[u]
     return out
 
