@@ -188,7 +188,8 @@ def train(
     """
 
     def step(rows: Tensor, lr: float) -> None:
-        step_(W, X[rows.to(X.device)], lr, p=p, anti_rank=anti_rank, delta=delta, reduction=reduction)
+        x = X.index_select(0, rows.to(X.device)) if isinstance(X, Tensor) else X[rows]
+        step_(W, x, lr, p=p, anti_rank=anti_rank, delta=delta, reduction=reduction)
 
     return anneal(
         step,
