@@ -117,24 +117,37 @@ def step_(
 
     Notes
     -----
-    Synapses on inputs that never vary only shrink. What falls below ``FAINT`` is set to zero.
-
-    At most b winners (and b anti-Hebbian units) move. Row i of ``same`` marks the samples that share sample i's
-    unit, so one small product sums each unit's samples, and a unit that appears twice is written twice with the same
-    value: fixed shapes, no sort, no synchronisation with the device.
+    At most b winners (and b anti-Hebbian units) move, by their :func:`unit_sums`. A unit that appears twice is written
+    twice with the same value: fixed shapes, no sort, no synchronisation with the device.
     """
     S, units = overlaps(X, W, p).topk(anti_rank if delta else 1, dim=1)  # (b, r)
-    s, winner = S[:, 0], units[:, 0]
+    moved = torch.cat([units[:, 0], units[:, -1]]) if delta else units[:, 0]  # (2b,) or (b,)
+    move_(W, moved, *unit_sums(moved, X, S, units, delta), lr, reduction)
+
+
+def unit_sums(moved: Tensor, X: Tensor, S: Tensor, units: Tensor, delta: float) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Return what the samples X (b, d) add up to for each of u units: samples (u, d), overlaps (u, 1), count (u, 1).
+
+    .. math:: \sum_x g_\mu(x)\,x, \qquad \sum_x g_\mu(x)\,\langle W_\mu, x\rangle_\mu, \qquad
+              \bigl|\{x : g_\mu(x) \ne 0\}\bigr|
+
+    ``S`` and ``units`` (b, r) are the largest overlaps of each sample and the units that have them. Row i of ``same``
+    marks the samples that share the i-th unit of ``moved``, so one small product sums each unit's samples.
+    """
+    same = (moved[:, None] == units[:, 0]).to(X.dtype)  # (u, b)
+    s = S[:, 0]
     if delta:
-        moved = torch.cat([winner, units[:, -1]])  # (2b,)
-        same = torch.cat([moved[:, None] == winner, moved[:, None] == units[:, -1]], 1).to(W.dtype)  # (2b, 2b)
-        same[:, len(X) :] *= -delta
-        X, s = torch.cat([X, X]), torch.cat([s, S[:, -1]])
-    else:
-        moved = winner
-        same = (moved[:, None] == winner).to(W.dtype)  # (b, b)
-    rows, x, s = W[moved], same @ X, (same @ s)[:, None]
-    count = same.count_nonzero(1)[:, None]  # samples that moved each unit
+        pushed = -delta * (moved[:, None] == units[:, -1]).to(X.dtype)
+        same, X, s = torch.cat([same, pushed], 1), torch.cat([X, X]), torch.cat([s, S[:, -1]])
+    return same @ X, (same @ s)[:, None], same.count_nonzero(1)[:, None]
+
+
+def move_(W: Tensor, moved: Tensor, x: Tensor, s: Tensor, count: Tensor, lr: float, reduction: Reduction) -> None:
+    """Move the units ``moved`` of W in place by the sums of :func:`unit_sums`, which are used up, as in :func:`step_`.
+
+    Synapses on inputs that never vary only shrink. What falls below ``FAINT`` is set to zero.
+    """
+    rows = W[moved]
     if reduction == "implicit":
         rows.add_(x.div_(count), alpha=lr).div_(1 + lr * (s / count).clamp_min(0))
     else:
