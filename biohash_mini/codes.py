@@ -164,8 +164,7 @@ class SparseCodes(Codes):
         """
         if not 1 <= k <= S.shape[1]:
             raise ValueError(f"hash_length must be between 1 and the number of units {S.shape[1]}, got {k}")
-        values, units = S.topk(k, dim=1)
-        tied = (S >= values[:, -1:]).sum(1) > k
+        units, tied = largest(S, k)
         if tied.any():
             units[tied] = S[tied].sort(dim=1, descending=True, stable=True).indices[:, :k]
         return cls(units.cpu().numpy(), S.shape[1])
@@ -254,6 +253,15 @@ class DenseCodes(Codes):
 
     def __repr__(self) -> str:
         return f"DenseCodes({len(self)} codes of {self.n_units} bits)"
+
+
+def largest(S: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return the k largest entries of each row of S (n, m), as columns (n, k), and whether others equal the last (n,).
+
+    Nothing waits for the device.
+    """
+    values, units = S.topk(k, dim=1)
+    return units, (S >= values[:, -1:]).sum(1) > k
 
 
 def concatenate(parts: list[Codes]) -> Codes:
