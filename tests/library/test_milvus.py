@@ -107,6 +107,6 @@ def test_an_address_names_a_folder_or_a_server():
 
 
 def test_a_server_that_is_not_there_is_one_line():
-    with pytest.raises(OSError, match="^Milvus: .*localhost:9") as caught:
+    with pytest.raises(OSError, match=r"^Milvus: .*localhost:9") as caught:
         MilvusIndex("http://localhost:9")
     assert "\n" not in str(caught.value)
