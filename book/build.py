@@ -144,10 +144,11 @@ def assemble(bare: bool = False) -> Path:
 
     sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
     from book import pages
+    from book.chapter import prepare
 
     source = BUILD / "source"
     shutil.rmtree(source, ignore_errors=True)
-    ours = shutil.ignore_patterns("__pycache__", "build.py", "pages.py")
+    ours = shutil.ignore_patterns("__pycache__", "build.py", "pages.py", "chapter.py")
     shutil.copytree(ROOT / "book", source / "book", ignore=ours)
     shutil.copy2(ROOT / "_toc.yml", source)
     (source / "_config.yml").write_text(yaml.safe_dump(settings(), sort_keys=False, allow_unicode=True), "utf-8")
@@ -155,8 +156,7 @@ def assemble(bare: bool = False) -> Path:
     (source / "notebooks").mkdir()
     for chapter in notebooks():
         page = nbformat.read(chapter if bare else EXECUTED / chapter.name, as_version=4)
-        page.cells = [c for c in page.cells if "injected-parameters" not in c.metadata.get("tags", [])]
-        page.metadata.pop("widgets", None)  # a kernel's copy of what the cells' outputs carry
+        page = prepare(page, chapter.stem, source / "notebooks")
         nbformat.write(page, source / "notebooks" / chapter.name)
     return source
 

@@ -104,6 +104,18 @@ def cells(names: Iterable[str] = (), *, profile: str = "full", where: Path | Non
                 }
 
 
+def ours(name: str, method: str, hash_length: int) -> float:
+    """Return what was measured at full scale for one cell of an experiment, the mean over its seeds."""
+    values = [
+        r["value"]
+        for r in results.read(name)
+        if (r["profile"], r["method"], r["hash_length"]) == ("full", method, hash_length)
+    ]
+    if not values:
+        raise ValueError(f"{name} has no record of {method} at hash length {hash_length}")
+    return mean(values)
+
+
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [v for v in values if v is not None]
     return mean(known) if known else None

@@ -1,5 +1,7 @@
 """Every chapter executes on the embedded data, and is committed in the agreed form."""
 
+import re
+
 import nbformat
 import pytest
 
@@ -35,3 +37,14 @@ def test_chapter_opens_with_a_title_and_has_one_parameters_cell(chapter):
     assert cells[0].cell_type == "markdown"
     assert cells[0].source.startswith("# ")
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in cells) == 1
+
+
+@CHAPTERS
+def test_the_claims_of_a_chapter_know_its_parameters(chapter):
+    cells = [cell for cell in nbformat.read(chapter, as_version=4).cells if cell.cell_type == "code"]
+    (own,) = (cell.source for cell in cells if "parameters" in cell.metadata.get("tags", []))
+    values: dict = {}
+    exec(own, values)
+    values = {name: values[name] for name in values.get("__annotations__", {})}
+    for call in re.findall(r"^written_for\((.*)\)$", "\n".join(cell.source for cell in cells), re.MULTILINE):
+        assert eval(f"dict({call})") == values
