@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch.distributed import is_torchelastic_launched
 
 from . import __version__, datasets
 from .codes import Codes
 from .datasets import networks
+from .export import export
 from .hashers import METHODS, Hasher
+from .milvus import MilvusIndex, address
 from .search import HammingIndex
 from .storage import check_writable
 
@@ -24,6 +27,8 @@ examples:
   biohash features alexnet --layer pooled
   biohash hash vectors.npy --hash-length 16 --activity 0.05 --model model.safetensors --codes codes.safetensors
   biohash search queries.npy --model model.safetensors --codes codes.safetensors --top 10 > neighbours.csv
+  torchrun --nproc-per-node 2 -m biohash_mini.cli hash vectors.npy --model model.safetensors --codes codes.safetensors
+  biohash export codes.safetensors --to milvus://codes.db
   biohash run mnist --profile full --methods BioHash LSH --hash-lengths 2 4
   biohash report mnist --markdown
   biohash bench --quick
@@ -73,20 +78,37 @@ def _hash(args: argparse.Namespace) -> None:
     for name in ("activity", "max_epochs"):
         if given[name] is not None and name not in options:
             raise ValueError(f"{args.method} has no {name} to set")
-    hasher = cls(args.hash_length, seed=args.seed, device=args.device, **options).fit(X)
-    codes = hasher.encode(X)
-    hasher.save(args.model)
-    codes.save(args.codes, model=hasher.digest())
-    print(f"{codes}, {codes.bits_per_item} bits each: {args.codes}; model: {args.model}")
+    hasher = cls(args.hash_length, seed=args.seed, device=args.device, **options)
+    if is_torchelastic_launched():
+        from .distributed import fit_and_encode
+
+        checkpoint = args.model.with_name(f"{args.model.name}.checkpoint")
+        codes = fit_and_encode(hasher, X, checkpoint, args.checkpoint_seconds)
+    else:
+        codes = hasher.fit(X).encode(X)
+    if codes is not None:
+        hasher.save(args.model)
+        codes.save(args.codes, model=hasher.digest())
+        print(f"{codes}, {codes.bits_per_item} bits each: {args.codes}; model: {args.model}")
 
 
 def _search(args: argparse.Namespace) -> None:
     hasher = Hasher.load(args.model, device=args.device)
-    codes = Codes.load(args.codes, model=hasher.digest())
-    distances, ids = HammingIndex(codes).search(hasher.encode(_vectors(args.queries)), args.top)
+    queries = hasher.encode(_vectors(args.queries))
+    if "://" in args.codes:
+        with MilvusIndex(*address(args.codes)) as database:
+            distances, ids = database.search(queries, args.top)
+    else:
+        distances, ids = HammingIndex(Codes.load(args.codes, model=hasher.digest())).search(queries, args.top)
     print("query,rank,id,distance")
     for q, (row, near) in enumerate(zip(ids.tolist(), distances.tolist(), strict=True)):
         print("\n".join(f"{q},{rank},{i},{d}" for rank, (i, d) in enumerate(zip(row, near, strict=True), 1)))
+
+
+def _export(args: argparse.Namespace) -> None:
+    codes = Codes.load(args.codes)
+    place = export(codes, args.to, args.out or args.codes.with_suffix(""), verbose=sys.stderr.isatty())
+    print(f"{codes}: {place}")
 
 
 def _run(args: argparse.Namespace) -> None:
@@ -172,9 +194,8 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("network", choices=networks.NETWORKS)
     words = "fc7 (4,096 values; canonical weights), pool5 (the last map, flattened) or pooled (its mean; the default)"
     sub.add_argument("--layer", choices=networks.LAYERS, default="pooled", help=words)
-    sub.add_argument(
-        "--side", type=_count, default=224, help="pixels of the square that the network sees (default: 224)"
-    )
+    words = "pixels of the square that the network sees (default: 224)"
+    sub.add_argument("--side", type=_count, default=224, help=words)
     sub.add_argument("--batch-size", type=_count, default=50)
     sub.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
     sub.add_argument("--profile", choices=datasets.PROFILES, default="full", help="embedded sample or whole data")
@@ -191,29 +212,33 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
     sub.add_argument("--model", type=Path, required=True, help="file to write the model to")
     sub.add_argument("--codes", type=Path, required=True, help="file to write the codes to")
+    words = "under torchrun: time between two writings of MODEL.checkpoint, from which training goes on (default: 60)"
+    sub.add_argument("--checkpoint-seconds", type=float, default=60.0, metavar="SECONDS", help=words)
 
     example = "biohash search q.npy --model m.safetensors --codes c.safetensors --top 5"
     sub = command("search", _search, "print the nearest codes of query vectors as CSV", example)
     sub.add_argument("queries", type=Path, help=".npy file of shape (q, d)")
     sub.add_argument("--model", type=Path, required=True)
-    sub.add_argument("--codes", type=Path, required=True)
+    sub.add_argument("--codes", required=True, help="their file, or where they were exported to: milvus://codes.db")
     sub.add_argument("--top", type=int, default=10)
     sub.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
 
-    names: dict[str, Any] = {
-        "nargs": "*",
-        "metavar": "NAME",
-        "help": "experiments, such as mnist; `biohash run` alone lists them",
-    }
+    about = "hand codes to another engine: Milvus, embedded or a cluster's, a faiss index, a sparse matrix"
+    sub = command("export", _export, about, "biohash export codes.safetensors --to milvus://codes.db")
+    sub.add_argument("codes", type=Path, help="file of codes")
+    sub.add_argument("--to", required=True, help="milvus://FOLDER.db, milvus://HOST:PORT, with #NAME; faiss; npz")
+    sub.add_argument("--out", type=Path, help="file to write (default: that of the codes, ending in .faiss or .npz)")
+
+    words = "experiments, such as mnist; `biohash run` alone lists them"
+    names: dict[str, Any] = {"nargs": "*", "metavar": "NAME", "help": words}
     sub = command("run", _run, "measure what is missing of an experiment", "biohash run mnist --profile full")
     sub.add_argument("names", **names)
     sub.add_argument("--all", action="store_true", help="every experiment")
     sub.add_argument("--methods", nargs="+", default=(), metavar="METHOD")
     sub.add_argument("--hash-lengths", nargs="+", type=int, default=(), metavar="K")
     sub.add_argument("--seeds", nargs="+", type=int, default=(), metavar="SEED")
-    sub.add_argument(
-        "--workers", type=_count, default=1, help="processes side by side, where memory allows (default: 1)"
-    )
+    words = "processes side by side, where memory allows (default: 1)"
+    sub.add_argument("--workers", type=_count, default=1, help=words)
     profile_and_results(sub, "mini")
 
     sub = command("report", _report, "compare the recorded results with the paper", "biohash report mnist --markdown")

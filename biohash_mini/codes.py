@@ -167,8 +167,7 @@ class SparseCodes(Codes):
             raise ValueError(f"hash_length must be between 1 and the number of units {S.shape[1]}, got {k}")
         if S.device.type == "cpu" and k <= FEW:
             return cls(winners(S.detach().numpy(), k), S.shape[1])
-        values, units = S.topk(k, dim=1)
-        tied = (S >= values[:, -1:]).sum(1) > k
+        units, tied = largest(S, k)
         if tied.any():
             units[tied] = S[tied].sort(dim=1, descending=True, stable=True).indices[:, :k]
         return cls(units.cpu().numpy(), S.shape[1])
@@ -257,6 +256,15 @@ class DenseCodes(Codes):
 
     def __repr__(self) -> str:
         return f"DenseCodes({len(self)} codes of {self.n_units} bits)"
+
+
+def largest(S: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return the k largest entries of each row of S (n, m), as columns (n, k), and whether others equal the last (n,).
+
+    Nothing waits for the device.
+    """
+    values, units = S.topk(k, dim=1)
+    return units, (S >= values[:, -1:]).sum(1) > k
 
 
 def concatenate(parts: list[Codes]) -> Codes:

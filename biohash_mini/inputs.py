@@ -136,7 +136,16 @@ def forget(X: object) -> None:
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
-class MappedRows:
+class ReadRows:
+    """Rows (n, d) that are read a minibatch at a time, less their mean and times their unit; they know both."""
+
+    device: torch.device
+    shape: tuple[int, ...]
+    mean: Tensor
+    unit: float
+
+
+class MappedRows(ReadRows):
     """Rows of a mapped file X (n, d), less their mean: ``rows[numbers]`` reads a minibatch, float32 of shape (b, d).
 
     X is looked through once, block by block, for its mean and for what is not finite; without ``center`` the mean is

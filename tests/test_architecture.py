@@ -10,7 +10,10 @@ import biohash_mini
 
 PACKAGE = Path(biohash_mini.__file__).parent
 LIBRARY = {"inputs", "storage", "plasticity", "circle", "datasets", "hashers", "codes", "counting", "search"} | {
-    "metrics"
+    "metrics",
+    "distributed",
+    "milvus",
+    "export",
 }
 MAY_IMPORT = {  # a room, and the rooms it may know beside itself
     "inputs": set(),
@@ -24,6 +27,10 @@ MAY_IMPORT = {  # a room, and the rooms it may know beside itself
     "counting": set(),
     "search": {"codes", "counting"},
     "metrics": {"inputs", "codes", "counting", "search"},
+    # past one machine
+    "distributed": {"inputs", "storage", "plasticity", "hashers", "codes"},
+    "milvus": {"codes"},
+    "export": {"codes", "milvus", "storage"},
     "__init__": LIBRARY,
     # what is built on the library
     "reproduction": LIBRARY,

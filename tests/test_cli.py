@@ -5,10 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import faiss
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from biohash_mini import BioHash, HammingIndex, datasets
+from biohash_mini import BioHash, Codes, HammingIndex, datasets
 from biohash_mini.cli import main
 from biohash_mini.datasets import load, networks
 from tests.library.datasets.pictures import Tiny, pictures
@@ -35,6 +37,25 @@ def test_hash_then_search_is_what_the_library_does(vectors, tmp_path, capsys):
     distances, ids = HammingIndex(codes).search(codes[:5], 4)
     assert [int(r["id"]) for r in rows] == ids.ravel().tolist()
     assert [int(r["distance"]) for r in rows] == distances.ravel().tolist()
+
+
+def test_exported_codes_are_found_where_they_were_sent(vectors, tmp_path, capsys):
+    x, (model, codes) = x_file(tmp_path), (files(tmp_path)[:2], files(tmp_path)[3])
+    assert main(["hash", x, "--hash-length", "3", "--activity", "0.1", *files(tmp_path)]) == 0
+    for to in (f"milvus://{tmp_path}/codes.db#mine", "faiss", "npz"):
+        capsys.readouterr()
+        assert main(["export", codes, "--to", to]) == 0
+        assert "200 codes, 3 of 30 units on" in capsys.readouterr().out
+    want = Codes.load(codes)
+    assert Codes.from_matrix(sp.load_npz(tmp_path / "c.npz")) == want
+    assert faiss.read_index_binary(str(tmp_path / "c.faiss")).ntotal == 200
+    answers = []
+    for place in (codes, f"milvus://{tmp_path}/codes.db#mine"):
+        assert main(["search", x, *model, "--codes", place, "--top", "5"]) == 0
+        answers.append([row["distance"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))])
+    assert answers[0] == answers[1] and len(answers[0]) == 1000
+    expect_error(capsys, ["export", codes, "--to", "redis"], "codes go to an address")
+    expect_error(capsys, ["export", codes, "--to", "milvus://localhost:9"], "Milvus: ")
 
 
 @pytest.mark.parametrize("method", ["LSH", "FlyHash", "SH", "DenseFly"])
@@ -83,7 +104,7 @@ def test_damaged_models_and_codes_are_refused(vectors, tmp_path, capsys):
     expect_error(capsys, ["search", x, *swapped], "no hasher")
 
 
-@pytest.mark.parametrize("command", [[], ["data"], ["hash"], ["search"], ["run"], ["report"], ["bench"]])
+@pytest.mark.parametrize("command", [[], ["data"], ["hash"], ["search"], ["export"], ["run"], ["report"], ["bench"]])
 def test_help_shows_an_example(command, capsys):
     with pytest.raises(SystemExit, match="0"):
         main([*command, "--help"])

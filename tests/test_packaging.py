@@ -19,7 +19,9 @@ from tools.lock import LOCK, needed
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 VERSION = re.search(r'^__version__ = "(.+)"$', (ROOT / "biohash_mini" / "__init__.py").read_text(), re.M)[1]
-EXTRAS = {"anywidget", "faiss", "ipywidgets", "matplotlib", "pandas", "PIL", "platformdirs", "pooch", "pytest"}
+EXTRAS = {"anywidget", "faiss", "ipywidgets", "matplotlib", "pandas", "PIL", "platformdirs", "pooch", "pymilvus"} | {
+    "pytest"
+}
 
 
 def locked():

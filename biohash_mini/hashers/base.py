@@ -16,7 +16,19 @@ from sklearn.utils.metadata_routing import UNUSED
 from torch import Tensor
 
 from ..codes import Codes, DenseCodes, SparseCodes, concatenate
-from ..inputs import MappedRows, as_matrix, as_rows, blocks, centred, is_whole, require, span, torch_device, unit_of
+from ..inputs import (
+    MappedRows,
+    ReadRows,
+    as_matrix,
+    as_rows,
+    blocks,
+    centred,
+    is_whole,
+    require,
+    span,
+    torch_device,
+    unit_of,
+)
 from .ranges import LARGEST, RANGES
 from .stored import Stored, all_or_nothing
 
@@ -112,7 +124,9 @@ class Hasher(Stored, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._check_size(features.shape[1])
         device = torch_device(self.device)
         if self.reads_minibatches and isinstance(features, np.memmap):
-            rows: Any = MappedRows(features, self.center, device)
+            features = MappedRows(features, self.center, device)
+        if isinstance(features, ReadRows):
+            rows: Any = features
             mean, unit = rows.mean, rows.unit
         else:
             rows = as_matrix(features).to(device)

@@ -1,6 +1,7 @@
 """Hashes whose synapses learn by local competition: BioHash, and NaiveBioHash without the expansion."""
 
 import math
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -162,7 +163,8 @@ class BioHash(Hasher):
 
             schedule: dict[str, Any] = {"max_epochs": passes, "norm_tol": self.norm_tol, "smooth": self.smooth}
             schedule |= {"learning_rate": self._rate(X), "batch_size": int(self.batch_size), "progress": progress}
-            history = train(X, weights, **self._rule(), **schedule, rng=rng)
+            learn = getattr(X, "train", partial(train, X))  # rows in several processes bring their own
+            history = learn(weights, **self._rule(), **schedule, rng=rng)
         self.weights_, self.n_samples_seen_ = weights, len(X)
         self.mean_norms_ = [epoch.mean_norm for epoch in history]
 

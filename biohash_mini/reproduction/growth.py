@@ -1,0 +1,132 @@
+r"""How cost grows: measured in n rows, d inputs, m units and k of them on, and carried to sizes nobody has at hand.
+
+Times are of the processor, all threads together, so that a busy machine changes little. Rows are digits, projected at
+random to d numbers; their codes are searched, many copies of them, so that units are as popular as they really are.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..codes import concatenate
+from ..datasets import load
+from ..hashers import BioHash
+from ..search import HammingIndex
+
+COPIES = 50  # codes that are searched for each row that is learned from
+QUERIES, TOP = 64, 100
+
+
+class Size(NamedTuple):
+    """Rows, inputs, units, units on."""
+
+    n: int = 4000
+    d: int = 196
+    m: int = 3200
+    k: int = 8
+
+
+BASE = Size()
+
+
+class Cost(NamedTuple):
+    """Seconds of one pass of training over n rows, of encoding them, of one query; bytes of the index of an item."""
+
+    training: float
+    encoding: float
+    search: float
+    index: float
+
+
+def seconds(call: Callable[[], Any], repeats: int = 2) -> float:
+    """Return the processor's seconds of a call, the least of a few."""
+    took = []
+    for _ in range(repeats):
+        start = time.process_time()
+        call()
+        took.append(time.process_time() - start)
+    return min(took)
+
+
+def measure(size: Size = BASE) -> Cost:
+    """Return what training, encoding and search cost at a size."""
+    rng = np.random.default_rng(0)
+    digits = load("mnist", "mini").retrieval_task(seed=0).database
+    X = digits[rng.integers(len(digits), size=size.n)] @ rng.normal(size=(digits.shape[1], size.d)).astype(np.float32)
+    hasher = BioHash(size.k, activity=size.k / size.m, max_epochs=1)
+    training, encoding = seconds(lambda: hasher.fit(X)), seconds(lambda: hasher.encode(X))
+    codes = hasher.encode(X)
+    index = HammingIndex(concatenate([codes] * COPIES))
+    queries = codes[rng.permutation(len(codes))[:QUERIES]]
+    return Cost(training, encoding, seconds(lambda: index.search(queries, TOP), 4) / QUERIES, _bytes(index))
+
+
+def _bytes(index: HammingIndex) -> float:
+    """Return the memory of an index for each item."""
+    held = vars(index).get("_lists") or [vars(index).get("_slices")]
+    return sum(array.nbytes for array in held) / len(index)
+
+
+def slopes(base: Size = BASE, times: int = 4) -> pd.DataFrame:
+    r"""Return the exponents of growth, shape (costs, letters): :math:`\log(c'/c)/\log t` for a letter t times larger.
+
+    A slope of 1 means that cost doubles with the letter, one of 0 that it does not change.
+    """
+
+    def column(letter: str) -> list[float]:
+        larger = measure(base._replace(**{letter: times * getattr(base, letter)}))
+        return [float(np.log(b / a) / np.log(times)) for a, b in zip(at_base, larger, strict=True)]
+
+    at_base = measure(base)
+    return pd.DataFrame({letter: column(letter) for letter in Size._fields}, index=Cost._fields)
+
+
+class Machine(NamedTuple):
+    """A machine: bytes of memory, seconds that a pass of training may take, seconds that a query may take."""
+
+    memory: float = 16e9
+    night: float = 8 * 3600.0
+    patience: float = 0.1
+
+
+LAPTOP = Machine()
+
+
+def limits(cost: Cost, measured: Size, wanted: Size, machine: Machine = LAPTOP) -> pd.Series:
+    """Return how many items one machine serves until each of its resources ends, the first to end first.
+
+    Seconds measured at one size are scaled to another by the work they are made of: training and encoding by n d m,
+    a search by the n k²/m entries that the lists of a query hold.
+    """
+    pass_of_one = cost.training * (wanted.d * wanted.m) / (measured.n * measured.d * measured.m)
+    query_of_one = cost.search / (COPIES * measured.n) * (wanted.k**2 / wanted.m) / (measured.k**2 / measured.m)
+    return pd.Series(
+        {
+            "vectors in memory": machine.memory / (4 * wanted.d),
+            "index in memory": machine.memory / (cost.index * wanted.k / measured.k),
+            "codes in memory": machine.memory / (wanted.k * _number_bytes(wanted.m)),
+            "a query while you wait": machine.patience / query_of_one,
+            "a pass of training overnight": machine.night / pass_of_one,
+        }
+    ).sort_values()
+
+
+def bill(wanted: Size, batch_size: int = 10_000) -> Iterator[tuple[str, float, str]]:
+    """Yield what n items take on paper: a name, a number and its unit, from the sizes alone."""
+    n, d, m, k = wanted
+    yield "vectors, float32", 4 * n * d, "B"
+    yield "codes", n * k * _number_bytes(m), "B"
+    yield "index, inverted lists", 4 * n * k, "B"
+    yield "synapses, in every process", 4 * m * d, "B"
+    yield "products of a pass of training", 2 * n * d * m, "flop"
+    yield "sent by a process in a pass of training", 4 * min(m, batch_size) * (d + 2) * n / batch_size, "B"
+    yield "entries that a query reads", n * k**2 / m, ""
+    yield "memory that a query reads", 4 * n * k**2 / m, "B"
+
+
+def _number_bytes(m: int) -> int:
+    """Return the bytes in which the number of a unit is kept."""
+    return np.min_scalar_type(m - 1).itemsize
