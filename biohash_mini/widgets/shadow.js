@@ -98,7 +98,7 @@ function render({ model, el }) {
     const head = h("div", { class: "bh-head" }, h("b", {}, name), verdict);
     const { kept, light, shade: dark } = get("means")[name];
     const mean = h("p", { class: "bh-mean" },
-      `All ${get("n_queries")} queries in the paper's shadow: ${fixed(kept, 1)} of ${k} units kept on average, ` +
+      `All ${get("n_queries")} queries in the paper's shadow, on average: ${fixed(kept, 1)} of ${k} units kept, ` +
         `${fixed(light, 1)} of ${top} right in the light and ${fixed(dark, 1)} in the shade.`);
     const section = h("section", { "aria-label": name }, head, code, ...rows.map((row) => row.el), mean);
     return { name, cells, code, verdict, rows, el: section, read: reader(table, about), codes: unpack(table.database) };
