@@ -3,6 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.stamp
+AXE := _build/axe/package/axe.min.js
 
 .DEFAULT_GOAL := help
 .PHONY: help env book zip pdf test check links lint lab full clean distclean
@@ -35,8 +36,13 @@ pdf: $(STAMP) ## the book as a PDF (needs LaTeX; without it the message names th
 test: lint ## lint, then all tests, every notebook included
 	$(BIN)/python -m pytest
 
-check: book ## open every page of the built book in a browser
+check: book $(AXE) ## open every page of the built book in a browser
 	$(BIN)/python -m pytest -m book
+
+# What the accessibility test runs in the pages. Without npm, or without the network, that test is skipped.
+$(AXE):
+	@mkdir -p _build/axe
+	@cd _build/axe && npm pack --silent axe-core@4.14.0 && tar xzf axe-core-4.14.0.tgz || echo "no axe-core: that test is skipped"
 
 links: $(STAMP) ## ask every outside link of the book whether it is alive (needs the network)
 	$(BIN)/python book/build.py links

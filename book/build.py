@@ -148,7 +148,7 @@ def assemble(bare: bool = False) -> Path:
 
     source = BUILD / "source"
     shutil.rmtree(source, ignore_errors=True)
-    ours = shutil.ignore_patterns("__pycache__", "build.py", "pages.py", "chapter.py")
+    ours = shutil.ignore_patterns("__pycache__", "build.py", "pages.py", "chapter.py", "cover.py")
     shutil.copytree(ROOT / "book", source / "book", ignore=ours)
     shutil.copy2(ROOT / "_toc.yml", source)
     (source / "_config.yml").write_text(yaml.safe_dump(settings(), sort_keys=False, allow_unicode=True), "utf-8")

@@ -34,6 +34,7 @@ JUDGED = ("reproduced", "above", "close", "deviates", "not like for like", "miss
 def write(folder: Path, executed: Sequence[Path], where: Path) -> None:
     """Write every generated part into a folder, from these executed notebooks and the results in ``where``."""
     from biohash_mini.widgets import CircleExplorer, ResultsExplorer
+    from book.cover import page as answer
 
     folder.mkdir(parents=True, exist_ok=True)
     cells = every_cell(where)
@@ -44,6 +45,7 @@ def write(folder: Path, executed: Sequence[Path], where: Path) -> None:
         "status.md": status_page(executed),
         "methods.md": methods_page(),
         "cover.html": cover.html(),
+        "answer.md": answer(cells, folder),
         "explorer.html": ResultsExplorer(cell for found in cells.values() for cell in found).html(),
     }
     for name, text in parts.items():

@@ -27,9 +27,9 @@ def show(figure: Figure, caption: str, *, alt: str = "", name: str = "", stack: 
     for ax in figure.axes:
         _thin_out(ax)
     about: dict[str, Any] = {"caption": " ".join(caption.split()), "alt": alt, "name": name}
-    wide = _svg(figure)
+    wide = svg(figure)
     if stack and restack(figure):
-        about["narrow"] = _svg(figure)
+        about["narrow"] = svg(figure)
     plt.close(figure)
     display({KIND: wide, "text/plain": about["caption"]}, raw=True, metadata={KIND: {"isolated": True}, "book": about})
     display(Markdown(f"*{about['caption']}*"), metadata={"book": "caption"})
@@ -66,7 +66,7 @@ def _thin_out(ax: Axes) -> None:
             cloud.set_rasterized(True)
 
 
-def _svg(figure: Figure) -> str:
+def svg(figure: Figure) -> str:
     """Return the figure as an SVG of the same bytes at every run, its ground transparent."""
     file = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": "biohash", "svg.fonttype": "path", "savefig.dpi": 200}):

@@ -6,7 +6,8 @@ from .explorer import ResultsExplorer
 from .playground import PlasticityPlayground
 from .retrieval import RetrievalExplorer
 from .shadow import ShadowPlayground
+from .ties import TiesExplorer
 from .tsne import TsneExplorer
 
 __all__ = ["CircleExplorer", "ResultsExplorer", "RetrievalExplorer", "TsneExplorer"]
-__all__ += ["PlasticityPlayground", "ShadowPlayground", "Widget"]
+__all__ += ["PlasticityPlayground", "ShadowPlayground", "TiesExplorer", "Widget"]

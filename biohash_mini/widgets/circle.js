@@ -100,6 +100,17 @@ function sector(phi, angles, k) {
   return `${line([[0, 0], ...Array.from({ length: 33 }, (_, i) => at(phi + low + ((high - low) * i) / 32))])}Z`;
 }
 
+/** For each unit the row, counted inwards, in which its number has room beside those of its neighbours. */
+export function numberRows(angles) {
+  const taken = []; // the angles of the numbers in each row
+  return angles.map((phi) => {
+    const free = (row) => (taken[row] ??= []).every((other) => Math.abs(wrap(phi - other)) * (R - 17 - 11 * row) > 11);
+    const row = [0, 1, 2, 3, 4].find(free) ?? 5;
+    (taken[row] ??= []).push(phi);
+    return row;
+  });
+}
+
 /** A curve from a point to a unit; the farther, the deeper it bends into the circle. */
 function link(phi, unit) {
   const far = Math.abs(wrap(unit - phi));
@@ -172,8 +183,9 @@ function render({ model, el }) {
       const active = angles.filter((_, u) => codes[i][u]);
       return active.map((unit) => h("svg:path", { d: link(phi, unit), class: `bh-${NAMES[i]}` }));
     }));
+    const rows = numberRows(angles);
     units.replaceChildren(...angles.map((phi, u) => {
-      const [[cx, cy], [x, y]] = [at(phi), at(phi, R - 17)];
+      const [[cx, cy], [x, y]] = [at(phi), at(phi, R - 17 - 11 * rows[u])];
       const half = (i) => h("svg:path", { d: `M${cx},${cy - 7}a7,7 0 0 ${i} 0,14Z`, class: `bh-${NAMES[i]}` });
       const halves = [0, 1].filter((i) => codes[i][u]).map(half); // left for A, right for B
       return h("svg:g", {}, h("svg:circle", { cx, cy, r: 7 }), ...halves, h("svg:text", { x, y, dy: "0.35em" }, u + 1));

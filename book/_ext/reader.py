@@ -46,6 +46,21 @@ class CiteThis(SphinxPostTransform):
         next(iter(self.document.findall(nodes.section))).append(nodes.raw("", fold, format="html"))
 
 
+class FoldedProofs(SphinxPostTransform):
+    """Fold every proof: the claim stands in the text, the reason a click away."""
+
+    default_priority = 5  # while proofs are still boxes of their own
+    formats = ("html",)
+
+    def run(self, **options: Any) -> None:
+        """Put each proof into a fold, without the word that is the name of the fold."""
+        for box in [n for n in self.document.findall(nodes.admonition) if "proof" in n["ids"]]:
+            word = next(t for t in box.findall(nodes.Text) if t.startswith("Proof. "))
+            word.parent.replace(word, nodes.Text(word.removeprefix("Proof. ")))
+            head = nodes.raw("", '<details class="proof-fold"><summary>Proof</summary>', format="html")
+            box.replace_self([head, *box.children, nodes.raw("", "</details>", format="html")])
+
+
 class Meanings(SphinxPostTransform):
     """Let a word of the glossary say what it means when the pointer rests on it."""
 
@@ -91,6 +106,7 @@ def mend_links(app: Sphinx, page: str, template: str, context: dict[str, Any], d
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register transforms and hook, the latter after the theme's own."""
     app.add_post_transform(CiteThis)
+    app.add_post_transform(FoldedProofs)
     app.add_post_transform(Meanings)
     app.connect("html-page-context", mend_links, priority=901)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

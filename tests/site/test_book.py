@@ -97,11 +97,100 @@ def test_a_shared_link_shows_a_card(file):
     assert (HTML / "_static" / tags["og:image"].rsplit("/", 1)[1]).exists()
 
 
+def test_the_cover_names_the_paper_and_answers_on_its_first_screen(open_file):
+    page = open_file(HTML / "book" / "intro.html", width=1400)
+    text = page.locator("article").inner_text()
+    assert "Bio-Inspired Hashing for Unsupervised Similarity Search" in text
+    for start in ("Where is BioHash first?", "Which tables match?", "Which do not?", "What surprised us?"):
+        assert page.get_by_text(start).bounding_box()["y"] < 900
+    assert page.locator("figure").first.bounding_box()["y"] < 700
+
+
 def test_the_cover_moves(open_file):
     widget = open_file(HTML / "book" / "intro.html", width=1280).locator(".bh-circle")
-    assert widget.bounding_box()["y"] < 300  # above the fold
     widget.get_by_label("units, m").fill("7")
     assert widget.locator(".bh-units text").count() == 7
+
+
+AXE = BUILD / "axe" / "package" / "axe.min.js"
+CHAPTERS = [p for p in PAGES if p.parent.name == "notebooks"]
+SECOND = [p for p in CHAPTERS if "In short." in p.read_text("utf-8")]  # chapters in the form of the second edition
+EVERY_CHAPTER = pytest.mark.parametrize("file", CHAPTERS, ids=lambda path: path.stem)
+EVERY_SECOND = pytest.mark.parametrize("file", SECOND, ids=lambda path: path.stem)
+
+
+@EVERY_PAGE
+def test_no_page_has_barriers_that_a_program_can_find(file, open_file):
+    if not AXE.exists():
+        pytest.skip("axe-core is not there: make check fetches it, given npm and the network")
+    page = open_file(file, width=1280)
+    page.wait_for_load_state("load")
+    page.evaluate("window.MathJax?.startup?.promise")
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("axe.run({runOnly: ['wcag2a', 'wcag2aa']})")["violations"]
+    assert not [(v["id"], len(v["nodes"]), v["nodes"][0]["html"][:160]) for v in found]
+
+
+@EVERY_CHAPTER
+def test_ids_of_a_page_are_unique(file):
+    ids = [tag["id"] for tag in BeautifulSoup(file.read_text("utf-8"), "html.parser").find_all(id=True)]
+    assert sorted(ids) == sorted(set(ids))
+
+
+@EVERY_CHAPTER
+def test_a_chapter_has_a_number_and_says_how_to_cite_it(file):
+    page = BeautifulSoup(file.read_text("utf-8"), "html.parser")
+    number = int(file.stem[:2])
+    assert page.h1.get_text().startswith(f"{number}. ")
+    assert f"chapter   = {{{number}}}" in page.select_one("details.cite-this pre").get_text()
+    labels = [link.get_text(strip=True) for link in page.select(".article-header-buttons a")]
+    assert {"Suggest an edit", "Report a problem", "Repository"} <= set(labels)
+
+
+@EVERY_SECOND
+def test_every_figure_has_a_number_and_a_caption(file):
+    page = BeautifulSoup(file.read_text("utf-8"), "html.parser")
+    assert not [img["src"] for img in page.select(".cell_output img") if not img.find_parent("figure")]
+    for figure in page.select(".cell_output figure"):
+        assert re.match(r"Figure \d+\.\d+ \w", figure.figcaption.get_text())
+
+
+@EVERY_SECOND
+def test_the_first_screen_answers(file, open_file):
+    page = open_file(file, width=1400)
+    assert page.get_by_text("In short.").bounding_box()["y"] < 500
+    assert page.locator("article :is(figure, .bh)").first.bounding_box()["y"] < 760
+    assert page.evaluate("document.documentElement.scrollHeight") < 15_000
+
+
+@EVERY_SECOND
+def test_the_quiz_explains_the_answer_that_is_chosen(file, open_file):
+    page = open_file(file, width=1280)
+    questions = page.locator(".quiz [role=radiogroup]")
+    assert questions.count() == 3
+    for question in questions.all():
+        assert not question.locator(".quiz-why:visible").count()
+        question.get_by_role("radio").first.check()
+        said = question.locator(".quiz-why:visible")
+        assert said.count() == 1
+        assert question.get_by_role("status").inner_text() == said.inner_text()
+
+
+@EVERY_SECOND
+def test_figures_have_one_picture_for_the_page_at_hand(file, open_file):
+    for scheme in ("light", "dark"):
+        page = open_file(file, width=1280, color_scheme=scheme)
+        figure = page.locator(".cell_output figure").first
+        assert figure.locator("img:visible").count() == 1
+        assert figure.locator(f".on-{scheme} img").is_visible()
+
+
+def test_ties_move_in_their_chapter(open_file):
+    widget = open_file(HTML / "notebooks" / "04_ties.html", width=1280).locator(".bh-ties")
+    widget.get_by_role("button", name="Relevant last").click()
+    worst = widget.locator(".bh-verdict").inner_text()
+    widget.get_by_role("button", name="Relevant first").click()
+    assert widget.locator(".bh-verdict").inner_text() != worst
 
 
 def test_wide_tables_of_the_report_scroll_in_their_frame(open_file):

@@ -7,9 +7,9 @@ import pytest
 from .browser import luminance, until
 
 pytest.importorskip("anywidget", reason="the widgets need the extra [widgets]")
-from biohash_mini.widgets import CircleExplorer, PlasticityPlayground
+from biohash_mini.widgets import CircleExplorer, PlasticityPlayground, TiesExplorer
 
-WIDGETS = pytest.mark.parametrize("widget", [CircleExplorer, PlasticityPlayground])
+WIDGETS = pytest.mark.parametrize("widget", [CircleExplorer, PlasticityPlayground, TiesExplorer])
 SPACER = '<div style="height: 3000px"></div>'
 
 
@@ -218,7 +218,7 @@ def test_playground_sliders_change_the_picture(show):
 def test_widgets_drive_and_are_driven_by_a_kernel_in_jupyterlab(run_in_lab, seen):
     page = run_in_lab("""from pathlib import Path
 from IPython.display import display
-from biohash_mini.widgets import CircleExplorer, PlasticityPlayground
+from biohash_mini.widgets import CircleExplorer, PlasticityPlayground, TiesExplorer
 explorer, playground = CircleExplorer(), PlasticityPlayground()
 explorer.observe(lambda change: Path("units").write_text(str(len(explorer.optimum))), "optimum")
 playground.observe(lambda change: Path("step").write_text(str(change.new)), "step")

@@ -11,10 +11,10 @@ import torch
 from biohash_mini import circle, plasticity
 
 pytest.importorskip("anywidget", reason="the widgets need the extra [widgets]")
-from biohash_mini.widgets import CircleExplorer, PlasticityPlayground
+from biohash_mini.widgets import CircleExplorer, PlasticityPlayground, TiesExplorer
 from biohash_mini.widgets.playground import BATCH, CENTRES, EXTENT, SIDE
 
-WIDGETS = pytest.mark.parametrize("widget", [CircleExplorer, PlasticityPlayground])
+WIDGETS = pytest.mark.parametrize("widget", [CircleExplorer, PlasticityPlayground, TiesExplorer])
 RULES = pytest.mark.parametrize(
     ("p", "delta", "anti_rank"), [(2.0, 0.0, 2), (1.2, 0.0, 2), (3.5, 0.0, 2), (2.0, 0.4, 2), (1.7, 0.3, 4)]
 )
@@ -71,6 +71,15 @@ def test_circle_codes_are_the_nearest_units_and_change_at_the_borders(script):
         np.put_along_axis(want, nearest, 1, 1)
         np.testing.assert_array_equal(codes, want)
         np.testing.assert_allclose(borders, circle.code_distribution(angles, 1.0, k).stop, atol=1e-12)
+
+
+def test_numbers_of_units_do_not_overlap_however_narrow_the_data(script):
+    crowd = circle.optimal_angles(12, 0.1)
+    rows = np.array(script(CircleExplorer, "js.numberRows(x.angles)", angles=crowd.tolist()))
+    radius = 84 - 17 - 11 * rows
+    spots = radius[:, None] * np.stack([np.cos(crowd), np.sin(crowd)], axis=1)
+    apart = np.linalg.norm(spots[:, None] - spots, axis=2)[~np.eye(12, dtype=bool)]
+    assert apart.min() > 9
 
 
 def test_circle_hamming_distance_counts_differing_bits(script):

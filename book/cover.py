@@ -1,0 +1,119 @@
+"""What the cover says, read from the records: where BioHash is first, which tables match the paper, what surprises."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+from biohash_mini.reproduction import figures
+from biohash_mini.reproduction.paper import TABLES
+from biohash_mini.reproduction.plots import COLORS, use_style
+
+NAMES = {  # the tables that rank methods or compare values, as the cover calls them
+    "mnist": "MNIST",
+    "cifar10": "CIFAR-10 pixels",
+    "cifar10-vgg16": "VGG16 features",
+    "cifar10-alexnet": "AlexNet features",
+    "glove-euclidean": "word vectors (Euclidean)",
+    "glove-cosine": "word vectors (cosine)",
+    "solhash": "pixel neighbours",
+    "shadows": "photographs in shadow",
+    "smoothness": "near and far pairs",
+    "channel-inhibition-mnist": "channel inhibition (MNIST)",
+    "channel-inhibition-cifar10": "channel inhibition (CIFAR-10)",
+}
+LENGTH = 16  # the hash length of the picture
+FAMILY = ("BioHash", "BioConvHash", "NaiveBioHash")
+
+
+def lead(cells: list[dict], name: str, hash_length: int, field: str) -> float | None:
+    """Return by how many points BioHash is ahead of the best other method of a table, by "paper" or "ours"."""
+    found = {c["method"]: c[field] for c in cells if c["hash_length"] == hash_length and c[field] is not None}
+    rivals = [value for method, value in found.items() if method in TABLES[name].rows and method not in FAMILY]
+    return found["BioHash"] - max(rivals) if rivals and "BioHash" in found else None
+
+
+def matches(cells: list[dict]) -> str:
+    """Return how a table compares: it "matches", does so "mostly" or does "not", or it is "unlike" the paper's."""
+    n = Counter(c["verdict"] for c in cells if c["paper"] is not None)
+    judged = n["reproduced"] + n["above"] + n["close"] + n["deviates"]
+    if judged <= n["not like for like"]:
+        return "unlike" if n["not like for like"] else "missing"
+    if not n["deviates"] and n["close"] <= 0.2 * judged:
+        return "matches"
+    return "mostly" if n["deviates"] <= 0.15 * judged else "not"
+
+
+def words(cells: dict[str, list[dict]]) -> str:
+    """Return the answer in five lines, as MyST."""
+    places = [(name, k) for name in NAMES for k in TABLES[name].hash_lengths]
+    ours = {at: lead(cells[at[0]], *at, "ours") for at in places}
+    both = {at: (lead(cells[at[0]], *at, "paper"), ours[at]) for at in places}
+    both = {at: pair for at, pair in both.items() if None not in pair}
+    first = [at for at, (_, value) in both.items() if value > 0]
+    theirs = [at for at, (value, _) in both.items() if value > 0]
+    by = {kind: [n for n in NAMES if matches(cells[n]) == kind] for kind in ("matches", "mostly", "not", "unlike")}
+    wins = [n for n in NAMES if any(at[0] == n for at in both) and all(ours[at] > 0 for at in both if at[0] == n)]
+    lines = [
+        f"**Where is BioHash first?** Wherever we could rank it on {_list(wins)}: in {len(first)} of {len(both)} "
+        f"comparisons in all, and in {len(theirs)} by the paper's own numbers.",
+        f"**Which tables match?** {_list(by['matches'], links=True)}, and mostly {_list(by['mostly'], links=True)}.",
+    ]
+    if by["not"]:
+        lines.append(f"**Which do not?** {_list(by['not'], links=True)}.")
+    if by["unlike"]:
+        lines.append(f"**What could not be compared** like with like: {_list(by['unlike'], links=True)}.")
+    rival = [both["solhash", k] for k in TABLES["solhash"].hash_lengths if ("solhash", k) in both]
+    if rival:
+        paper, here = ([pair[i] for pair in rival] for i in (0, 1))
+        lines.append(
+            f"**What surprised us?** SOLHash, printed {min(paper):.0f} to {max(paper):.0f} points behind BioHash, is "
+            f"level with it once both are scored in the same way ({min(here):+.1f} to {max(here):+.1f} points, "
+            "[chapter 9](../notebooks/09_pixel_neighbours.ipynb)). And at equal *storage* plain LSH is ahead of the "
+            "fly ([chapter 1](../notebooks/01_sparse_expansion.ipynb))."
+        )
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _list(names: list[str], links: bool = False) -> str:
+    texts = [f"[{NAMES[n]}](report-{n})" if links else NAMES[n] for n in names]
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts) or "none"
+
+
+def picture(cells: dict[str, list[dict]]) -> Figure:
+    """Return the lead of BioHash in every table that ranks it, the paper's and ours joined by a line."""
+    pairs = {name: [lead(cells[name], name, LENGTH, field) for field in ("paper", "ours")] for name in NAMES}
+    pairs = {name: pair for name, pair in pairs.items() if None not in pair}
+    use_style()
+    figure, ax = plt.subplots(figsize=(7.4, 0.6 + 0.32 * len(pairs)))
+    for y, (paper, ours) in enumerate(pairs.values()):
+        ax.plot([paper, ours], [y, y], color="#999999", lw=2, zorder=1)
+        ax.plot(paper, y, "D", ms=6, mfc="none", mec=COLORS["BioHash"], label="" if y else "paper")
+        ax.plot(ours, y, "o", ms=7, color=COLORS["BioHash"], label="" if y else "ours")
+    ax.axvline(0, color="black", lw=1)
+    ax.set_yticks(range(len(pairs)), [NAMES[name] for name in pairs])
+    ax.set(xlabel=f"lead of BioHash over the best other method, k = {LENGTH} (points)")
+    ax.invert_yaxis()
+    ax.legend(loc="lower right")
+    return figure
+
+
+def page(cells: dict[str, list[dict]], folder: Path) -> str:
+    """Write the picture into a folder and return what the cover says, as MyST."""
+    place = folder / "_figures"
+    place.mkdir(parents=True, exist_ok=True)
+    figure = picture(cells)
+    (place / "leads.svg").write_text(figures.svg(figure), "utf-8")
+    if figures.restack(figure):
+        (place / "leads.narrow.svg").write_text(figures.svg(figure), "utf-8")
+    plt.close(figure)
+    alt = "For each table a hollow diamond, the paper's lead of BioHash, joined to a dot, ours; a line marks zero."
+    caption = (
+        "BioHash leads in most tables by about as much as the paper says. To the right of the line it is first. Values "
+        f"at $k={LENGTH}$; the [report](report.md) has all of them."
+    )
+    shown = f"```{{figure}} _generated/_figures/leads.svg\n:name: fig-leads\n:alt: {alt}\n\n{caption}\n```"
+    return f"{words(cells)}\n\n{shown}\n"
