@@ -119,29 +119,28 @@ def step_(
     -----
     Synapses on inputs that never vary only shrink. What falls below ``FAINT`` is set to zero.
 
-    At most b winners (and b anti-Hebbian units) move. Row i of ``same`` marks the samples that share sample i's
-    unit, so one small product sums each unit's samples, and a unit that appears twice is written twice with the same
-    value: fixed shapes, no sort, no synchronisation with the device.
+    At most b winners (and b anti-Hebbian units) move. Each sample adds to a ``place`` among the b (or 2b) that it
+    shares with all samples of its unit, and a unit that appears twice is written twice with the same value: fixed
+    shapes, no sort, no synchronisation with the device.
     """
-    S, units = overlaps(X, W, p).topk(anti_rank if delta else 1, dim=1)  # (b, r)
-    s, winner = S[:, 0], units[:, 0]
+    S = overlaps(X, W, p)  # (b, m)
+    s, moved = S.max(1)
     if delta:
-        moved = torch.cat([winner, units[:, -1]])  # (2b,)
-        same = torch.cat([moved[:, None] == winner, moved[:, None] == units[:, -1]], 1).to(W.dtype)  # (2b, 2b)
-        same[:, len(X) :] *= -delta
-        X, s = torch.cat([X, X]), torch.cat([s, S[:, -1]])
-    else:
-        moved = winner
-        same = (moved[:, None] == winner).to(W.dtype)  # (b, b)
-    rows, x, s = W[moved], same @ X, (same @ s)[:, None]
-    count = same.count_nonzero(1)[:, None]  # samples that moved each unit
+        other, units = S.topk(anti_rank, dim=1)
+        moved = torch.cat([moved, units[:, -1]])  # (2b,)
+        X, s = torch.cat([X, -delta * X]), torch.cat([s, -delta * other[:, -1]])
+    numbers = torch.arange(len(moved), device=W.device)
+    place = moved.new_empty(len(W)).index_copy_(0, moved, numbers).index_select(0, moved)
+    s, ones = s[:, None], torch.ones_like(s[:, None])
+    x, s, count = (torch.zeros_like(v).index_add_(0, place, v) for v in (X, s, ones))  # only places in use are read
+    rows = W.index_select(0, moved)
     if reduction == "implicit":
         rows.add_(x.div_(count), alpha=lr).div_(1 + lr * (s / count).clamp_min(0))
     else:
         update = x.addcmul_(s, rows, value=-1)
         scale = update.abs().max().clamp_min(torch.finfo(W.dtype).tiny) if reduction == "max" else count
         rows.add_(update.div_(scale), alpha=lr)
-    W.index_copy_(0, moved, hardshrink(rows, FAINT))
+    W.index_copy_(0, moved, hardshrink(rows, FAINT).index_select(0, place))
 
 
 def annealed(learning_rate: float, epoch: float, max_epochs: int) -> float:
@@ -189,7 +188,8 @@ def train(
     """
 
     def step(rows: Tensor, lr: float) -> None:
-        step_(W, X[rows.to(X.device)], lr, p=p, anti_rank=anti_rank, delta=delta, reduction=reduction)
+        x = X.index_select(0, rows.to(X.device)) if isinstance(X, Tensor) else X[rows]
+        step_(W, x, lr, p=p, anti_rank=anti_rank, delta=delta, reduction=reduction)
 
     return anneal(
         step,
