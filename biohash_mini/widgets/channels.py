@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
-from traitlets import Dict, Int, List, Unicode
+from traitlets import Dict, Float, Int, List, Unicode
 
 from ..datasets import Task
 from ..hashers import BioConvHash
@@ -62,8 +62,8 @@ class ChannelExplorer(Widget):
     queries = Unicode().tag(sync=True)
     query_labels = List(Int()).tag(sync=True)
     n_queries = Int().tag(sync=True)
-    answers = List().tag(sync=True)
-    features_on = List().tag(sync=True)
+    answers = List(List(List(Int()))).tag(sync=True)
+    features_on = List(List(Float())).tag(sync=True)
     means = List(Dict()).tag(sync=True)
     database = Unicode().tag(sync=True)
     database_labels = List(Int()).tag(sync=True)
@@ -151,7 +151,7 @@ class ChannelExplorer(Widget):
         stronger = (A > A[:, [f]]).sum(1)
         inhibited = (A[:, f].clamp(0, 1) * (stronger < self.winners)).reshape(1, self.side, self.side).numpy()
         h = self._images.shape[2]
-        spare = h - self.side
-        inhibited = np.pad(inhibited, ((0, 0), (spare // 2, spare - spare // 2), (spare // 2, spare - spare // 2)))
-        pair = sheet(1 - np.stack([self._images[self.query], inhibited]), 2)
-        return svg(f"0 0 {2 * h} {h}", f'<image href="{pair}" width="{2 * h}" height="{h}" image-rendering="pixelated"/>')
+        edge = (h - self.side) // 2, h - self.side - (h - self.side) // 2
+        pair = sheet(1 - np.stack([self._images[self.query], np.pad(inhibited, ((0, 0), edge, edge))]), 2)
+        image = f'<image href="{pair}" width="{2 * h}" height="{h}" image-rendering="pixelated"/>'
+        return svg(f"0 0 {2 * h} {h}", image)
