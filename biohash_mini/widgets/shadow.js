@@ -1,5 +1,5 @@
 // The shadow playground: a shadow on a photograph, what it does to two codes, and what they retrieve.
-import { button, clamp, h, ownKeys, put, say, slider, stamps, unpack } from "./common.js";
+import { button, clamp, fixed, h, ownKeys, put, say, slider, stamps, unpack } from "./common.js";
 
 // ---------------------------------------------------------------- the mathematics; a code is a list of units
 
@@ -82,7 +82,7 @@ function render({ model, el }) {
   ];
   const buttons = [
     button("The paper's shadow", () => change({ strength: 0.3, area: 0.8 })),
-    button("No shadow", () => change({ strength: 1 })),
+    button("No shadow", () => change({ area: 0 })),
   ];
 
   // ---- elements: for each hash its code and its answers
@@ -96,7 +96,11 @@ function render({ model, el }) {
       return { count, images, el: h("div", {}, title, images) };
     });
     const head = h("div", { class: "bh-head" }, h("b", {}, name), verdict);
-    const section = h("section", { "aria-label": name }, head, code, ...rows.map((row) => row.el));
+    const { kept, light, shade: dark } = get("means")[name];
+    const mean = h("p", { class: "bh-mean" },
+      `All ${get("n_queries")} queries in the paper's shadow, on average: ${fixed(kept, 1)} of ${k} units kept, ` +
+        `${fixed(light, 1)} of ${top} right in the light and ${fixed(dark, 1)} in the shade.`);
+    const section = h("section", { "aria-label": name }, head, code, ...rows.map((row) => row.el), mean);
     return { name, cells, code, verdict, rows, el: section, read: reader(table, about), codes: unpack(table.database) };
   });
   const entry = ([kind, word]) => h("span", {}, h("i", { class: `bh-${kind}` }), ` unit ${word}`);
@@ -176,6 +180,9 @@ function render({ model, el }) {
 
   // ---- changes, from the reader or from Python
   model.on("change:query", drawPhoto);
+  // Where there is no shadow to darken or to widen, what the reader moves brings the paper's back.
+  model.on("change:strength", () => get("area") === 0 && get("strength") < 1 && change({ area: 0.8 }));
+  model.on("change:area", () => get("strength") === 1 && get("area") > 0 && change({ strength: 0.3 }));
   for (const trait of ["strength", "area", "answer"]) model.on(`change:${trait}`, draw);
   drawPhoto();
 }

@@ -27,7 +27,8 @@ class ShadowPlayground(Widget):
               - \langle W_\mu, \bar x\rangle .
 
     BioConvHash is not; its codes come with the page for every row :math:`y_0` and the factors ``STRENGTHS``. In
-    JupyterLab torch hashes the image at every move.
+    JupyterLab torch hashes the image at every move. Since one photograph proves little, the page also says what the
+    paper's shadow does to all queries of the task on average.
 
     Parameters
     ----------
@@ -69,6 +70,8 @@ class ShadowPlayground(Widget):
     height = Int().tag(sync=True)
     strengths = List(Float(), list(STRENGTHS)).tag(sync=True)
     tables = Dict().tag(sync=True)
+    means = Dict().tag(sync=True)
+    n_queries = Int().tag(sync=True)
     answer = Dict().tag(sync=True)
     queries = Unicode().tag(sync=True)
     query_labels = List(Int()).tag(sync=True)
@@ -103,6 +106,8 @@ class ShadowPlayground(Widget):
             "n_units": m,
             "height": task.image_shape[1],
             "tables": {name: self._table(name) | {"database": pack(self._codes[name].array)} for name in hashers},
+            "means": {name: self._mean(name, task, task.database_labels[rows]) for name in hashers},
+            "n_queries": len(task.queries),
             "queries": sheet(self._queries, len(labels)),
             "query_labels": labels.tolist(),
             "database": sheet(X, COLUMNS, QUALITY),
@@ -131,6 +136,17 @@ class ShadowPlayground(Widget):
         rows, mean = (hasher._activations(A).cpu().numpy() for A in (inputs, hasher.mean_[None]))
         unit = max(abs(rows).max(), abs(mean).max()) / 32767  # only the order of the overlaps counts
         return {key: pack(np.round(A / unit).astype(np.int16)) for key, A in (("rows", rows), ("mean", mean))}
+
+    def _mean(self, name: str, task: Task, labels: np.ndarray) -> dict[str, float]:
+        """Return means over all queries: units kept in the paper's shadow, and right answers in light and shade."""
+        lit = task.queries.reshape(-1, *task.image_shape)
+        light, dark = (self._encode(name, images) for images in (lit, shadow(lit)))
+        kept = [len(np.intersect1d(a, b)) for a, b in zip(light.array, dark.array, strict=True)]
+        right = {}
+        for where, codes in (("light", light), ("shade", dark)):
+            first = np.argsort(codes.hamming(self._codes[name]), axis=1, kind="stable")[:, : self.top]
+            right[where] = float((labels[first] == task.query_labels[:, None]).sum(1).mean())
+        return {"kept": float(np.mean(kept)), **right}
 
     @observe("query", "strength", "area")
     def _look(self, change: object = None) -> None:

@@ -311,6 +311,29 @@ def test_sliders_change_codes_and_answers_and_the_light_stays(show):
     assert page.get_by_label("area in the shade").input_value() == "0.8"
 
 
+def test_a_shadow_comes_back_by_whatever_the_reader_moves(show):
+    page = show(playground())
+    light, area = page.get_by_label("light in the shade"), page.get_by_label("area in the shade")
+    page.get_by_role("button", name="No shadow").click()
+    light.fill("0.5")
+    assert area.input_value() == "0.8"
+    light.fill("1")
+    area.fill("0.4")
+    assert (light.input_value(), area.input_value()) == ("0.3", "0.4")
+
+
+def test_the_mean_over_all_queries_stands_beside_the_example(show):
+    widget, (_, task) = playground(), photographs()
+    images = task.queries.reshape(-1, *task.image_shape)
+    rankings = [widget.ranking("BioHash", image) for image in images]
+    right = [(np.array(widget.database_labels)[r] == c).sum() for r, c in zip(rankings, task.query_labels, strict=True)]
+    assert widget.means["BioHash"]["light"] == pytest.approx(np.mean(right))
+    dark = shadow(images)
+    codes = [[widget._encode("BioHash", A).active[i] for A in (images, dark)] for i in range(len(images))]
+    assert widget.means["BioHash"]["kept"] == pytest.approx(np.mean([len(np.intersect1d(*pair)) for pair in codes]))
+    assert f"All {len(images)} queries" in show(widget).locator(".bh-mean").first.inner_text()
+
+
 def test_answers_carry_their_class(show):
     page, widget = show(playground()), playground()
     items = widget.ranking("BioHash", widget._queries[0])
