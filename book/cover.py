@@ -75,7 +75,7 @@ def words(cells: dict[str, list[dict]]) -> str:
             "[chapter 9](../notebooks/09_pixel_neighbours.ipynb)). And at equal *storage* plain LSH is ahead of the "
             "fly ([chapter 1](../notebooks/01_sparse_expansion.ipynb))."
         )
-    return "\n".join(f"- {line}" for line in lines)
+    return "\n".join(f"- {line}" for line in lines).replace("(-", "(−")
 
 
 def _list(names: list[str], links: bool = False) -> str:
@@ -97,7 +97,8 @@ def picture(cells: dict[str, list[dict]]) -> Figure:
     ax.set_yticks(range(len(pairs)), [NAMES[name] for name in pairs])
     ax.set(xlabel=f"lead of BioHash over the best other method, k = {LENGTH} (points)")
     ax.invert_yaxis()
-    ax.legend(loc="lower right")
+    if pairs:
+        ax.legend(loc="lower right")
     return figure
 
 

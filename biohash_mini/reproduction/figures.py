@@ -50,6 +50,10 @@ def restack(figure: Figure) -> bool:
                 ax.set_ylabel(panels[0].get_ylabel())
             if ax.get_yticks().size:
                 ax.tick_params(labelleft=True)
+    for ax in panels:
+        if (legend := ax.get_legend()) and getattr(legend, "_ncols", 1) > 2:  # a row of names becomes two columns
+            size = legend.get_texts()[0].get_fontsize()
+            ax.legend(*ax.get_legend_handles_labels(), ncols=2, fontsize=size, loc="best")
     for legend in figure.legends:
         legend.set_loc("outside lower center")
     figure.set_size_inches(NARROW, max(height, 2.4) * len(panels) + 0.35 * sum(len(g.texts) for g in figure.legends))

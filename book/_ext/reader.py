@@ -11,6 +11,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from biohash_mini import __version__
 
 GLOSSARY = "book/notation"
+SHARED = ("proof-content", "exercise-content", "solution-content")  # ids that extensions give more than once
 SOURCES = "main"  # the branch on which changes are made; the launch buttons have one of their own
 
 
@@ -53,12 +54,15 @@ class FoldedProofs(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **options: Any) -> None:
-        """Put each proof into a fold, without the word that is the name of the fold."""
+        """Put each proof into a fold, without the word that is its name; ids that every box has are taken away."""
         for box in [n for n in self.document.findall(nodes.admonition) if "proof" in n["ids"]]:
             word = next(t for t in box.findall(nodes.Text) if t.startswith("Proof. "))
             word.parent.replace(word, nodes.Text(word.removeprefix("Proof. ")))
             head = nodes.raw("", '<details class="proof-fold"><summary>Proof</summary>', format="html")
-            box.replace_self([head, *box.children, nodes.raw("", "</details>", format="html")])
+            place = box.parent.index(box)  # replace_self would hand the id of the box, the same for all, to the fold
+            box.parent[place : place + 1] = [head, *box.children, nodes.raw("", "</details>", format="html")]
+        for body in self.document.findall(nodes.section):
+            body["ids"] = [name for name in body["ids"] if name not in SHARED]
 
 
 class Meanings(SphinxPostTransform):

@@ -16,7 +16,7 @@ from biohash_mini import METHODS
 from biohash_mini.reproduction import results
 from biohash_mini.reproduction.declarations import EXPERIMENTS
 from biohash_mini.reproduction.paper import TABLES
-from book import build, pages
+from book import build, cover, pages
 from tests.helpers import record
 
 WORKFLOWS = sorted((build.ROOT / ".github" / "workflows").glob("*.yml"))
@@ -109,6 +109,46 @@ def test_rows_that_read_one_measurement_in_two_ways_cost_its_time_once(tmp_path)
         results.append("smoothness", record(label, seconds=90.0 - less), tmp_path)
     results.append("smoothness", record("LSH top", seconds=150.0), tmp_path)
     assert "4 minutes in all" in pages.tables_page(pages.every_cell(tmp_path), where=tmp_path)
+
+
+# ---------------------------------------------------------------- the cover
+
+
+def cell(method, paper, ours, verdict="reproduced"):
+    return {"method": method, "hash_length": 16, "paper": paper, "ours": ours, "verdict": verdict}
+
+
+def test_the_lead_is_over_the_best_other_method_of_the_table():
+    cells = [cell("LSH", 20.0, 21.0), cell("ITQ", 30.0, 28.5), cell("BioHash", 40.0, 41.0), cell("BioConvHash", 60, 61)]
+    assert cover.lead(cells, "mnist", 16, "paper") == 10.0
+    assert cover.lead(cells, "mnist", 16, "ours") == 12.5
+    assert cover.lead(cells[:2], "mnist", 16, "ours") is None
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "kind"),
+    [
+        (["reproduced"] * 9 + ["close"], "matches"),
+        (["reproduced"] * 9 + ["deviates"], "mostly"),
+        (["reproduced"] * 5 + ["deviates"] * 5, "not"),
+        (["not like for like"] * 5, "unlike"),
+        (["missing"] * 5, "missing"),
+    ],
+)
+def test_a_table_matches_as_far_as_its_cells_do(verdicts, kind):
+    assert cover.matches([cell("LSH", 1.0, 1.0, verdict) for verdict in verdicts]) == kind
+
+
+def test_the_cover_can_be_written_before_anything_is_recorded(tmp_path):
+    text = cover.page(pages.every_cell(tmp_path), tmp_path)
+    assert "in 0 of 0 comparisons" in text
+    assert (tmp_path / "_figures" / "leads.svg").exists()
+
+
+def test_the_cover_links_only_tables_of_the_report():
+    cells = pages.every_cell()
+    named = re.findall(r"\(report-([a-z0-9-]+)\)", cover.words(cells))
+    assert named and set(named) <= set(cells)
 
 
 # ---------------------------------------------------------------- the status
