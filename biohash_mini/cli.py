@@ -82,8 +82,7 @@ def _hash(args: argparse.Namespace) -> None:
     if is_torchelastic_launched():
         from .distributed import fit_and_encode
 
-        checkpoint = args.model.with_name(f"{args.model.name}.checkpoint")
-        codes = fit_and_encode(hasher, X, checkpoint, args.checkpoint_seconds)
+        codes = fit_and_encode(hasher, X, Path(f"{args.model}.checkpoint"), args.checkpoint_seconds)
     else:
         codes = hasher.fit(X).encode(X)
     if codes is not None:
@@ -138,10 +137,10 @@ def _report(args: argparse.Namespace) -> None:
 def _bench(args: argparse.Namespace) -> None:
     from .reproduction import bench
 
-    sizes = [tuple(map(int, size.split(","))) for size in args.sizes] or bench.SIZES
+    sizes = [tuple(map(int, size.split(","))) for size in args.sizes]
     if any(len(size) != 3 for size in sizes):
         raise ValueError(f"a size is n,k,m, such as 50000,16,320, got {' '.join(args.sizes)}")
-    bench.run(quick=args.quick, sizes=sizes, threads=args.threads, where=args.results)
+    bench.run(args.parts, quick=args.quick, sizes=sizes, threads=args.threads, where=args.results)
 
 
 def _costs(frame: Any) -> str:
@@ -249,8 +248,9 @@ def build_parser() -> argparse.ArgumentParser:
     form.add_argument("--cost", action="store_true", help="seconds and memory of every experiment")
     profile_and_results(sub, "full")
 
-    about = "time search and evaluation beside their peers: ratios, targets, whether they hold"
-    sub = command("bench", _bench, about, "biohash bench --sizes 50000,16,320 50000,16,3200")
+    about = "time search, evaluation and training beside their peers: ratios, targets, whether they hold"
+    sub = command("bench", _bench, about, "biohash bench sparse --sizes 50000,16,320 50000,16,3200")
+    sub.add_argument("parts", nargs="*", metavar="PART", help="sparse, dense, evaluation, floors, race (default: all)")
     sub.add_argument("--quick", action="store_true", help="small sizes, once: seconds, to see that all peers run")
     sub.add_argument("--sizes", nargs="+", default=(), metavar="N,K,M", help="sparse codes to search (default: six)")
     sub.add_argument("--threads", type=int, default=0, help="of ours and of every peer (default: all cores)")

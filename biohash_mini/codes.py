@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
+from .counting.winners import FEW, winners
 from .storage import load_arrays, save_arrays
 
 if TYPE_CHECKING:
@@ -164,6 +165,8 @@ class SparseCodes(Codes):
         """
         if not 1 <= k <= S.shape[1]:
             raise ValueError(f"hash_length must be between 1 and the number of units {S.shape[1]}, got {k}")
+        if S.device.type == "cpu" and k <= FEW:
+            return cls(winners(S.detach().numpy(), k), S.shape[1])
         units, tied = largest(S, k)
         if tied.any():
             units[tied] = S[tied].sort(dim=1, descending=True, stable=True).indices[:, :k]

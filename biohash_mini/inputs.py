@@ -84,9 +84,8 @@ def as_matrix(X: object, first: int = 0) -> Tensor:
         with np.errstate(over="ignore"):  # what does not fit float32 is reported as infinite below
             rows = torch.from_numpy(np.require(np.asarray(rows), np.float32, ("C", "W")))
     rows = rows.to(torch.float32)
-    finite = torch.isfinite(rows)
-    if not finite.all():
-        row, column = (~finite).nonzero()[0].tolist()
+    if not all(map(math.isfinite, torch.stack(rows.aminmax()).tolist())):
+        row, column = (~torch.isfinite(rows)).nonzero()[0].tolist()
         raise ValueError(f"X must be finite in float32, but X[{first + row}, {column}] is {rows[row, column].item()}")
     return rows
 

@@ -117,44 +117,51 @@ def step_(
 
     Notes
     -----
-    At most b winners (and b anti-Hebbian units) move, by their :func:`unit_sums`. A unit that appears twice is written
-    twice with the same value: fixed shapes, no sort, no synchronisation with the device.
+    At most b winners (and b anti-Hebbian units) move. Each sample adds to a ``place`` among the b (or 2b) that it
+    shares with all samples of its unit, and a unit that appears twice is written twice with the same value: fixed
+    shapes, no sort, no synchronisation with the device.
     """
-    S, units = overlaps(X, W, p).topk(anti_rank if delta else 1, dim=1)  # (b, r)
-    moved = torch.cat([units[:, 0], units[:, -1]]) if delta else units[:, 0]  # (2b,) or (b,)
-    move_(W, moved, *unit_sums(moved, X, S, units, delta), lr, reduction)
+    moved, x, s = pulls(X, W, p=p, anti_rank=anti_rank, delta=delta)
+    numbers = torch.arange(len(moved), device=W.device)
+    place = moved.new_empty(len(W)).index_copy_(0, moved, numbers).index_select(0, moved)
+    move_(W, moved, place, *sums(x, s, place, len(moved)), lr, reduction)  # only places in use are read
 
 
-def unit_sums(moved: Tensor, X: Tensor, S: Tensor, units: Tensor, delta: float) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Return what the samples X (b, d) add up to for each of u units: samples (u, d), overlaps (u, 1), count (u, 1).
+def pulls(X: Tensor, W: Tensor, *, p: float, anti_rank: int, delta: float) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Return the unit that each row of X moves (b,), and its gain times the row (b, d) and times their overlap (b, 1).
 
-    .. math:: \sum_x g_\mu(x)\,x, \qquad \sum_x g_\mu(x)\,\langle W_\mu, x\rangle_\mu, \qquad
-              \bigl|\{x : g_\mu(x) \ne 0\}\bigr|
-
-    ``S`` and ``units`` (b, r) are the largest overlaps of each sample and the units that have them. Row i of ``same``
-    marks the samples that share the i-th unit of ``moved``, so one small product sums each unit's samples.
+    With ``delta`` there are 2b of each: those of the winners, then those of the anti-Hebbian units.
     """
-    same = (moved[:, None] == units[:, 0]).to(X.dtype)  # (u, b)
-    s = S[:, 0]
+    S = overlaps(X, W, p)  # (b, m)
+    s, moved = S.max(1)
     if delta:
-        pushed = -delta * (moved[:, None] == units[:, -1]).to(X.dtype)
-        same, X, s = torch.cat([same, pushed], 1), torch.cat([X, X]), torch.cat([s, S[:, -1]])
-    return same @ X, (same @ s)[:, None], same.count_nonzero(1)[:, None]
+        other, units = S.topk(anti_rank, dim=1)
+        moved = torch.cat([moved, units[:, -1]])  # (2b,)
+        X, s = torch.cat([X, -delta * X]), torch.cat([s, -delta * other[:, -1]])
+    return moved, X, s[:, None]
 
 
-def move_(W: Tensor, moved: Tensor, x: Tensor, s: Tensor, count: Tensor, lr: float, reduction: Reduction) -> None:
-    """Move the units ``moved`` of W in place by the sums of :func:`unit_sums`, which are used up, as in :func:`step_`.
+def sums(x: Tensor, s: Tensor, place: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return for each of ``size`` places the sum of the rows x (size, d) and of s (size, 1) there, and their count."""
+    x, s, count = (v.new_zeros(size, v.shape[1]).index_add_(0, place, v) for v in (x, s, torch.ones_like(s)))
+    return x, s, count
+
+
+def move_(
+    W: Tensor, moved: Tensor, place: Tensor, x: Tensor, s: Tensor, count: Tensor, lr: float, reduction: Reduction
+) -> None:
+    """Move the units ``moved`` of W in place, as in :func:`step_`, each by the :func:`sums` at its ``place``.
 
     Synapses on inputs that never vary only shrink. What falls below ``FAINT`` is set to zero.
     """
-    rows = W[moved]
+    rows = W.index_select(0, moved)
     if reduction == "implicit":
         rows.add_(x.div_(count), alpha=lr).div_(1 + lr * (s / count).clamp_min(0))
     else:
         update = x.addcmul_(s, rows, value=-1)
         scale = update.abs().max().clamp_min(torch.finfo(W.dtype).tiny) if reduction == "max" else count
         rows.add_(update.div_(scale), alpha=lr)
-    W.index_copy_(0, moved, hardshrink(rows, FAINT))
+    W.index_copy_(0, moved, hardshrink(rows, FAINT).index_select(0, place))
 
 
 def annealed(learning_rate: float, epoch: float, max_epochs: int) -> float:
@@ -202,7 +209,8 @@ def train(
     """
 
     def step(rows: Tensor, lr: float) -> None:
-        step_(W, X[rows.to(X.device)], lr, p=p, anti_rank=anti_rank, delta=delta, reduction=reduction)
+        x = X.index_select(0, rows.to(X.device)) if isinstance(X, Tensor) else X[rows]
+        step_(W, x, lr, p=p, anti_rank=anti_rank, delta=delta, reduction=reduction)
 
     return anneal(
         step,

@@ -20,9 +20,10 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from pathlib import Path
 
@@ -116,13 +117,24 @@ def _one_thread_each(several: bool) -> None:
 
 
 def execute_all(chapters: Sequence[Path]) -> dict[Path, BaseException | None]:
-    """Execute the stale ones, two at a time, and return what each raised, None for success."""
+    """Execute the stale ones, two at a time, and return what each raised, None for success.
+
+    A line for each that has ended says which ones run and, by the code that is left, how long it will take.
+    """
     stale = [chapter for chapter in chapters if not is_fresh(chapter)]
-    print(f"notebooks: {len(stale)} to execute, {len(chapters) - len(stale)} fresh", flush=True)
-    spawn = multiprocessing.get_context("spawn")
+    print(f"chapters: {len(stale)} to execute, {len(chapters) - len(stale)} fresh", flush=True)
+    spawn, start, left = multiprocessing.get_context("spawn"), time.monotonic(), {c: c.stat().st_size for c in stale}
+    total = sum(left.values())
     with ProcessPoolExecutor(2, spawn, initializer=_one_thread_each, initargs=(len(stale) > 1,)) as pool:
-        futures = {chapter: pool.submit(execute, chapter) for chapter in stale}
-        return dict.fromkeys(chapters) | {chapter: future.exception() for chapter, future in futures.items()}
+        futures = {pool.submit(execute, chapter): chapter for chapter in stale}
+        for future in as_completed(futures):
+            del left[futures[future]]
+            gone, rest = time.monotonic() - start, sum(left.values())
+            word = "failed" if future.exception() else "done"
+            running = f", running {' and '.join(c.stem for c in [*left][:2])}" if left else ""
+            time_left = f", {gone * rest / (total - rest):.0f} s left" if left else ""
+            print(f"{futures[future].stem} {word} at {gone:.0f} s{running}{time_left}", flush=True)
+    return dict.fromkeys(chapters) | {chapter: future.exception() for future, chapter in futures.items()}
 
 
 def settings() -> dict:
@@ -162,6 +174,7 @@ def assemble(bare: bool = False) -> Path:
 
 
 def _jupyter_book(source: Path, *options: str) -> None:
+    print("pages: about a minute", flush=True)
     command = [Path(sys.executable).with_name("jupyter-book"), "build", str(source), "--all", "--keep-going", *options]
     subprocess.run(command, cwd=ROOT, check=True)
 

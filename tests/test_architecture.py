@@ -22,8 +22,8 @@ MAY_IMPORT = {  # a room, and the rooms it may know beside itself
     "circle": set(),
     # datasets -> hashers -> codes -> search -> metrics, the way of the data
     "datasets": {"inputs", "storage"},
-    "hashers": {"inputs", "storage", "plasticity", "codes"},
-    "codes": {"storage"},
+    "hashers": {"inputs", "storage", "plasticity", "codes", "counting"},
+    "codes": {"storage", "counting"},
     "counting": set(),
     "search": {"codes", "counting"},
     "metrics": {"inputs", "codes", "counting", "search"},

@@ -1,6 +1,6 @@
 r"""How cost grows: measured in n rows, d inputs, m units and k of them on, and carried to sizes nobody has at hand.
 
-Times are of the processor, all threads together, so that a busy machine changes little. Rows are digits, projected at
+Times are of the processor, with one thread, so that a busy machine changes little. Rows are digits, projected at
 random to d numbers; their codes are searched, many copies of them, so that units are as popular as they really are.
 """
 
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 
 from ..codes import concatenate
 from ..datasets import load
@@ -42,12 +43,16 @@ class Cost(NamedTuple):
 
 
 def seconds(call: Callable[[], Any], repeats: int = 2) -> float:
-    """Return the processor's seconds of a call, the least of a few."""
-    took = []
-    for _ in range(repeats):
-        start = time.process_time()
-        call()
-        took.append(time.process_time() - start)
+    """Return the processor's seconds of a call, the least of a few, with one thread."""
+    took, threads = [], torch.get_num_threads()
+    torch.set_num_threads(1)  # others would spin while they wait
+    try:
+        for _ in range(repeats):
+            start = time.process_time()
+            call()
+            took.append(time.process_time() - start)
+    finally:
+        torch.set_num_threads(threads)
     return min(took)
 
 

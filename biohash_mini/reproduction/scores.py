@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import clone
+from torch.nn.functional import normalize
 
 from ..codes import Codes
 from ..datasets import Task, load
 from ..metrics import Truth, average_precision, functional_smoothness, mean_average_precision, tie_bounds
-from ..plasticity import energy
+from ..plasticity import energy, overlaps
 from .embedding import embed, neighbour_purity
 from .measure import Outcome, in_percent, percent
 from .protocols import dark_features, neighbours, shadow
@@ -154,6 +156,15 @@ def final_energy(found: Outcome) -> Fields:
     mean = found.hasher.mean_
     X = torch.from_numpy(found.task.train).to(mean.device) - mean
     return {"energy": round(energy(X, found.hasher.weights_).item(), 4)}
+
+
+def kept_winners(found: Outcome) -> Fields:
+    """Return the share of training rows that the unit nearest to them at the start still wins at the end."""
+    hasher = found.hasher
+    start = clone(hasher).set_params(max_epochs=1, learning_rate=1e-9).fit(found.task.train)
+    X = torch.from_numpy(found.task.train).to(hasher.mean_.device) - hasher.mean_
+    first, last = (overlaps(X, normalize(W)).argmax(1) for W in (start.weights_, hasher.weights_))
+    return {"kept": round((first == last).float().mean().item(), 4)}
 
 
 def purity(found: Outcome) -> Fields:

@@ -193,3 +193,11 @@ def test_a_sealed_file_that_does_not_describe_codes_is_refused(about, tmp_path):
     save_arrays(tmp_path / "x", {"array": np.zeros((2, 1), np.uint8)}, **given)
     with pytest.raises(ValueError, match="does not hold codes"):
         Codes.load(tmp_path / "x")
+
+
+@pytest.mark.parametrize("k", [1, 3, 64, 65, 70])
+def test_winners_are_the_first_of_a_stable_sort(k):
+    S = torch.randint(-3, 4, (300, 70), generator=torch.Generator().manual_seed(k)).float()
+    S[0], S[1, ::2] = 0, -torch.inf
+    want = S.sort(dim=1, descending=True, stable=True).indices[:, :k].sort(dim=1).values
+    assert np.array_equal(SparseCodes.top_k(S, k).active, want.numpy())

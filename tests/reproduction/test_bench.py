@@ -4,54 +4,81 @@ import pytest
 from biohash_mini import HammingIndex
 from biohash_mini.cli import main
 from biohash_mini.reproduction import bench
+from biohash_mini.reproduction.bench import process, search, training
 from biohash_mini.reproduction.results import read
 
 
 @pytest.fixture
 def codes(tmp_path):
     """Write the codes that a process would be given, and return the task it would be set."""
-    for name, part in zip(("database", "queries"), bench.drawn_codes(300, 3, 60, 9, 300), strict=True):
+    for name, part in zip(("database", "queries"), search.drawn_codes(300, 3, 60, 9, 300), strict=True):
         part.save(tmp_path / f"{name}.safetensors")
     return {"kind": "search", "asked": {}, "top": [5, 20], "threads": 1, "repeats": 1}
 
 
 def test_drawn_codes_are_as_uneven_as_those_of_a_trained_layer():
-    database, queries = bench.drawn_codes(2000, 4, 80, 30, 500)
+    database, queries = search.drawn_codes(2000, 4, 80, 30, 500)
     assert database.array.shape == (2000, 4) and queries.array.shape == (30, 4)
     popularity = np.bincount(database.array.ravel(), minlength=80)
     assert popularity.std() > 2 * np.sqrt(popularity.mean())  # even units would differ by chance alone
-    assert bench.drawn_codes(2000, 4, 80, 30, 500)[0] == database
+    assert search.drawn_codes(2000, 4, 80, 30, 500)[0] == database
 
 
-def test_the_quick_run_prints_ratios_and_keeps_them(tmp_path, monkeypatch, capsys):
-    def in_this_process(peer, folder, task):
-        return {} if peer in bench.PEERS else bench.seconds_of(peer, folder, task)
+@pytest.fixture
+def here(monkeypatch):
+    """Time in this process, where no peer is installed."""
+    modules = {module.__name__: module for module in (search, training)}
+    monkeypatch.setattr(process, "apart", lambda name, function, _, **given: getattr(modules[name], function)(**given))
+    monkeypatch.setattr(search, "find_spec", lambda name: None)
 
-    monkeypatch.setattr(bench, "_timed", in_this_process)
+
+def test_the_quick_run_prints_ratios_and_keeps_them(tmp_path, here, capsys):
     for run in (0, 1):
-        assert main(["bench", "--quick", "--results", str(tmp_path)]) == 0
+        assert main(["bench", "sparse", "evaluation", "--quick", "--results", str(tmp_path)]) == 0
         printed = capsys.readouterr().out
         assert "faiss missing" in printed and "rows have no peer here" in printed
-        records = [record for record in read("bench", tmp_path) if record["seed"] == run]
-        assert {record["what"] for record in records} == {"mAP, sorting"}  # the others have no peer to be held against
-        (by_sorting,) = (record for record in records if record["what"] == "mAP, sorting")
-        assert by_sorting["value"] == pytest.approx(by_sorting["sorting"] / by_sorting["ours"])
-        assert by_sorting["holds"] == (by_sorting["value"] >= 20) and by_sorting["commit"] is not None
+        (by_sorting,) = (record for record in read("bench", tmp_path) if record["seed"] == run)  # no other has a peer
+        seconds = by_sorting["took"]
+        assert by_sorting["what"] == "mAP, sorting" and by_sorting["commit"] is not None
+        assert by_sorting["value"] == pytest.approx(seconds["sorting"] / seconds["ours"])
+        assert by_sorting["holds"] == (by_sorting["value"] >= 20)
+
+
+def test_training_and_encoding_stand_beside_bare_products(here):
+    rows = list(bench.measure(["floors"], quick=True))
+    assert [row["what"] for row in rows] == ["training, floor", "encoding, floor"]
+    assert all(row["value"] == row["took"]["products"] / row["took"]["ours"] for row in rows)
+
+
+def test_learners_race_to_the_energy_and_the_map_of_ours(here):
+    energy, score = bench.measure(["race"], quick=True)
+    ours = energy["trials"]["ours"][0]
+    assert ours["energy"] < 0 < ours["map"] and not {"GreedyHash", "SOLHash"} & set(energy["took"])
+    for row, goal, sign in ((energy, "energy", 1), (score, "map", -1)):
+        for who, trials in row["trials"].items():
+            if who in row["took"] and who not in row["not reached"]:
+                (first, *_) = (t for t in trials if sign * t[goal] <= sign * ours[goal])
+                assert row["took"][who] == first["seconds"]
+
+
+def test_an_unknown_part_is_named(capsys):
+    assert main(["bench", "everything"]) == 2
+    assert "no part of the benchmark is called everything" in capsys.readouterr().err
 
 
 def test_sorting_and_ours_agree_where_ties_are_in_order(codes, tmp_path):
-    database, queries = (bench.Codes.load(tmp_path / f"{name}.safetensors") for name in ("database", "queries"))
-    sorting = bench._map_calls("sorting", database, queries, [50], 1)["mAP"]()
+    database, queries = (search.Codes.load(tmp_path / f"{name}.safetensors") for name in ("database", "queries"))
+    sorting = search._map_calls("sorting", database, queries, [50], 1)["mAP"]()
     labels = np.arange(300) % 10
-    want = bench.mean_average_precision(queries, database, np.arange(9), labels, 50, ties="index")
+    want = search.mean_average_precision(queries, database, np.arange(9), labels, 50, ties="index")
     assert sorting == pytest.approx(want, abs=1e-6)
 
 
 @pytest.mark.parametrize("peer", ["faiss", "usearch", "sparse_dot_topn"])
 def test_peers_find_the_same_distances(peer, codes, tmp_path):
     pytest.importorskip(peer)
-    database, queries = (bench.Codes.load(tmp_path / f"{name}.safetensors") for name in ("database", "queries"))
-    found = bench._search_calls(peer, database, queries, [5], 1)["top 5"]()
+    database, queries = (search.Codes.load(tmp_path / f"{name}.safetensors") for name in ("database", "queries"))
+    found = search._search_calls(peer, database, queries, [5], 1)["top 5"]()
     distances = found[0] if peer == "faiss" else found.distances if peer == "usearch" else None
     want = HammingIndex(database).search(queries, 5)[0]
     if distances is None:  # overlaps, of those that share a unit
@@ -61,10 +88,11 @@ def test_peers_find_the_same_distances(peer, codes, tmp_path):
 
 @pytest.mark.slow
 def test_ours_is_timed_in_a_process_of_its_own(codes, tmp_path):
-    found = bench._timed("ours", str(tmp_path), codes)
+    given = {"peer": "ours", "task": codes}
+    found = process.apart(search.__name__, "seconds_of", 1, folder=str(tmp_path), **given)
     assert set(found) == {"build", "top 5", "top 20", "one query"} and all(s > 0 for s in found.values())
-    with pytest.raises(OSError, match="ours could not be measured"):
-        bench._timed("ours", str(tmp_path / "nowhere"), codes)
+    with pytest.raises(OSError, match=r"seconds_of .*ours could not be measured"):
+        process.apart(search.__name__, "seconds_of", 1, folder=str(tmp_path / "nowhere"), **given)
 
 
 def test_a_size_has_three_numbers(capsys):

@@ -8,6 +8,8 @@ from numba import njit, prange
 from torch import Tensor
 from torch.nn import functional as F
 
+from ...counting.winners import largest
+
 BLANK = 1e-3  # a patch of a smaller norm has no direction: its activations are zero, and no filter learns from it
 
 
@@ -68,17 +70,7 @@ def _inhibit_and_pool(A, height, winners, pool, stride):
     for i in prange(n):
         best, channel = np.empty(winners, dtype=A.dtype), np.empty(winners, dtype=np.int64)
         for position in range(positions):
-            count = 0  # winners so far, largest first
-            for c in range(channels):
-                a = A[i, position, c]
-                if a <= 0 or (count == winners and a <= best[count - 1]):
-                    continue
-                count = min(count + 1, winners)
-                j = count - 1
-                while j > 0 and best[j - 1] < a:
-                    best[j], channel[j] = best[j - 1], channel[j - 1]
-                    j -= 1
-                best[j], channel[j] = a, c
+            count = largest(A[i, position], np.float32(0), best, channel)
             y, x = position // width, position % width
             for r in range(max(0, (y - pool + stride) // stride), min(rows, y // stride + 1)):
                 for s in range(max(0, (x - pool + stride) // stride), min(columns, x // stride + 1)):

@@ -40,11 +40,11 @@ class LazySynapses:
         with means over the :math:`n_\mu` samples that unit :math:`\mu` wins, each by an overlap s. The implicit step
         divides by :math:`1 + \epsilon [\bar s_\mu]_+` instead, the new part too.
         """
-        mean, beta = self.features.mean, self.beta
+        mean, beta, threads = self.features.mean, self.beta, get_num_threads()
         block = max(1, _CACHED // len(beta))
         active = _active(self.features.levels.numpy(), self.features.scale.numpy(), rows.numpy(), block)
         of_mean = _product(*active, mean[:, None].numpy(), 1)[:, 0].astype(np.float64)  # <f, mean>
-        S = self.alpha * _product(*active, self.V.numpy(), get_num_threads())
+        S = self.alpha * _product(*active, self.V.numpy(), threads)
         S += np.outer(of_mean, beta) - self.along_mean  # (b, m)
         winner = S.argmax(1)
         s = S[np.arange(len(S)), winner]
@@ -60,7 +60,7 @@ class LazySynapses:
         rise = np.bincount(winner, of_mean)[moved] / n - float(mean.double() @ mean.double())
         self.along_mean[moved] = shrink * self.along_mean[moved] + gain[moved] * rise
         _multiply_out(self.V.numpy(), self.alpha, beta, mean.numpy(), moved[abs(self.alpha[moved]) < _SMALL])
-        _add(*active, self.V.numpy(), winner, (gain / won.clip(1) / self.alpha)[winner].astype(np.float32))
+        _add(*active, self.V.numpy(), winner, (gain / won.clip(1) / self.alpha)[winner].astype(np.float32), threads)
 
     def weights(self) -> Tensor:
         """Return W, shape (m, d), and hold it as V from now on."""
@@ -138,12 +138,15 @@ def _product(starts, index, value, V, threads):
     return out
 
 
-@njit(cache=True)
-def _add(starts, index, value, V, winner, factor):
-    """Add the active features of each row, times a factor of its own, to its winner in V."""
-    for i in range(len(winner)):
-        for a in range(starts[i, 0], starts[i, -1]):
-            V[index[a], winner[i]] += factor[i] * value[a]
+@njit(parallel=True, cache=True)
+def _add(starts, index, value, V, winner, factor, threads):
+    """Add the active features of each row, times a factor of its own, to its winner in V; a thread has its features."""
+    blocks = starts.shape[1] - 1
+    for t in prange(threads):
+        first, last = blocks * t // threads, blocks * (t + 1) // threads
+        for i in range(len(winner)):
+            for a in range(starts[i, first], starts[i, last]):
+                V[index[a], winner[i]] += factor[i] * value[a]
 
 
 @njit(cache=True)

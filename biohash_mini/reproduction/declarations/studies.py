@@ -27,6 +27,11 @@ _LEARNERS: dict[str, dict[str, Any]] = {  # where BioHash starts, and how it mov
     **{f"rows at 3, implicit step 0.5, minibatches of {n}": {**_ROWS, "batch_size": n} for n in (20, 500)},
 }
 
+_STARTS: dict[str, dict[str, Any]] = {  # on rows, or in random directions of either norm
+    "rows at 3": {},
+    "N(0, 1)": {"start": "normal"},
+    "random at 3": {"start": "normal", "init_std": 3 / 28},  # of 28² pixels
+}
 _BY_DIRECTION = "rows at 3, implicit step 0.5, 2 passes, units of norm 1"
 
 
@@ -112,6 +117,20 @@ EXPERIMENTS = (
         "mnist",
         _learners("mnist"),
         hash_lengths=(2, 8, 32),
+        **CLASSES | {"task": protocols.validation_task},
+    ),
+    Experiment(
+        "start-mnist",
+        "What BioHash keeps of its start: validation split of MNIST, mAP@All",
+        "15_open_choices",
+        "mnist",
+        tuple(
+            declared(f"{start}, implicit step {rate:g}", "mnist", "BioHash", {**_ROWS, **where, "learning_rate": rate})
+            for start, where in _STARTS.items()
+            for rate in (0.15, 0.5, 1.0)
+        ),
+        extras=(scores.final_energy, scores.kept_winners),
+        hash_lengths=(2,),
         **CLASSES | {"task": protocols.validation_task},
     ),
     Experiment(

@@ -1,20 +1,13 @@
-"""Search and evaluation beside their peers: ratios of seconds in one run, each peer in a process of its own.
+"""Search and evaluation beside their peers.
 
 Codes of the sizes asked for are drawn with the unit popularity of a BioHash layer trained on the embedded MNIST sample:
-k distinct units a code, one after the other, each by its share of that sample's codes. Every process times the same
-codes with the same threads, the best of a few repeats. Ratios are what is claimed; seconds are shown beside them.
+k distinct units a code, one after the other, each by its share of that sample's codes.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,12 +16,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ..codes import Codes, DenseCodes, SparseCodes
-from ..datasets import load
-from ..hashers import BioHash
-from ..metrics import mean_average_precision
-from ..search import HammingIndex
-from .results import append, provenance, read
+from ...codes import Codes, DenseCodes, SparseCodes
+from ...datasets import load
+from ...hashers import BioHash
+from ...metrics import mean_average_precision
+from ...search import HammingIndex
+from . import process
 
 SIZES = [(50_000, 16, 320), (50_000, 16, 3200), (50_000, 32, 6400)]  # n, k, m
 SIZES += [(500_000, 16, 320), (500_000, 16, 3200), (1_000_000, 32, 6400)]
@@ -108,7 +101,7 @@ def _search_calls(peer: str, database: Codes, queries: Codes, tops: list[int], t
     return calls | {"one query": lambda: search(True, tops[0])}
 
 
-def _map_calls(peer: str, database: SparseCodes, queries: SparseCodes, tops: list[int], threads: int) -> Calls:
+def _map_calls(peer: str, database: Any, queries: Any, tops: list[int], threads: int) -> Calls:
     """Return the one call that evaluates mAP: ours, by sorting every row, or of ranx on a ranking it is given."""
     at, labels, asked = tops[0], np.arange(len(database)) % 10, np.arange(len(queries)) % 10
     if peer == "ours":
@@ -135,107 +128,54 @@ def seconds_of(peer: str, folder: str, task: dict) -> dict[str, float]:
     database, queries = (Codes.load(Path(folder) / f"{name}.safetensors") for name in ("database", "queries"))
     asked = min(len(queries), task["asked"].get(peer, len(queries)))  # slow peers answer fewer, and are scaled
     calls = _map_calls if task["kind"] == "mAP" else _search_calls
-    seconds = {}
-    for name, call in calls(peer, database, queries[:asked], task["top"], task["threads"]).items():  # type: ignore
-        call()  # compiles, warms caches
-        taken = []
-        for _ in range(task["repeats"]):
-            start = time.perf_counter()
-            call()
-            taken.append(time.perf_counter() - start)
-        seconds[name] = len(queries) / asked * min(taken)
-    return seconds
-
-
-def _timed(peer: str, folder: str, task: dict) -> dict[str, float]:
-    """Return the seconds of a peer per call, from a process of its own; none if it is not installed."""
-    if peer in PEERS and find_spec(peer) is None:
-        return {}
-    names = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    settings = {**os.environ, **dict.fromkeys(names, str(task["threads"]))}
-    command = [sys.executable, "-m", __name__, peer, folder, json.dumps(task)]
-    done = subprocess.run(command, capture_output=True, text=True, env=settings)
-    if done.returncode:
-        raise OSError(f"{peer} could not be measured: {done.stderr.strip().splitlines()[-1]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    found = calls(peer, database, queries[:asked], task["top"], task["threads"])
+    return {name: len(queries) / asked * process.best_seconds(call, task["repeats"]) for name, call in found.items()}
 
 
 def _rows(about: dict, peers: tuple[str, ...], targets: dict[str, float], codes: tuple, task: dict) -> Iterator[dict]:
-    """Yield a row for each call that ours and a peer were timed on: seconds of all, ratio of the best peer to ours."""
+    """Yield a row for each call that ours and the peers were timed on: what, size, call, target, seconds of all."""
     with TemporaryDirectory() as folder:
         for name, part in zip(("database", "queries"), codes, strict=True):
             part.save(Path(folder) / f"{name}.safetensors")
-        found = {peer: _timed(peer, folder, task) for peer in ("ours", *peers)}
-    for call, ours in found["ours"].items():
-        target = targets.get(call, targets["search"])
-        seconds = {peer: found[peer].get(call) for peer in peers}
-        there = [s for s in seconds.values() if s is not None]
-        ratio = min(there) / ours if there else None
-        holds = None if ratio is None else ratio >= target
-        yield {**about, "call": call, "ours": ours, **seconds, "value": ratio, "target": target, "holds": holds}
+        found = {
+            peer: process.apart(__name__, "seconds_of", task["threads"], peer=peer, folder=folder, task=task)
+            for peer in ("ours", *peers)
+            if peer not in PEERS or find_spec(peer)
+        }
+    for call in found["ours"]:
+        seconds = {peer: found.get(peer, {}).get(call) for peer in ("ours", *peers)}
+        yield {**about, "call": call, "target": targets.get(call, targets["search"]), "took": seconds}
 
 
-def measure(*, quick: bool = False, sizes: Sequence[Sequence[int]] = SIZES, threads: int = 0) -> Iterator[dict]:
-    """Yield the rows of the benchmark: what, n, k, m, call, seconds, ratio (``value``), target, whether it holds."""
-    threads = threads or os.cpu_count()
+def sparse(quick: bool, threads: int, sizes: Sequence[Sequence[int]] = SIZES) -> Iterator[dict]:
+    """Yield the rows of searches in sparse codes."""
     few, repeats, images = (20, 1, 500) if quick else (1000, 3, 10_000)
-    task: dict[str, Any] = {"kind": "search", "asked": {}, "threads": threads, "repeats": repeats}
+    task = {"kind": "search", "asked": {}, "threads": threads, "repeats": repeats}
     task["top"] = [10, 100] if quick else [10, 100, 1000]
     for n, k, m in [(2000, 4, 400)] if quick else sizes:
         about = {"what": "sparse search", "n": n, "k": k, "m": m, "queries": few}
         targets = {"search": 2.0, "build": 1.0, "one query": 1.0}
         yield from _rows(about, SEARCH, targets, drawn_codes(n, k, m, few, images), task)
+
+
+def dense(quick: bool, threads: int) -> Iterator[dict]:
+    """Yield the rows of searches in dense codes."""
+    few, repeats = (20, 1) if quick else (1000, 3)
+    top = [10, 100] if quick else [10, 100, 1000]
+    task = {"kind": "search", "asked": {}, "threads": threads, "repeats": repeats, "top": top}
     for n in [1000] if quick else [50_000, 500_000]:
         for m in BITS[:1] if quick else BITS:
             about = {"what": "dense search", "n": n, "k": m, "m": m, "queries": few}
             found = _rows(about, ("faiss",), {"search": 1.0}, random_bits(n, m, few), task)
             yield from (row for row in found if row["call"] != "build")
+
+
+def evaluation(quick: bool, threads: int) -> Iterator[dict]:
+    """Yield the rows of mAP."""
+    n, asked, images = (1000, 100, 500) if quick else (50_000, 10_000, 10_000)
+    task = {"kind": "mAP", "top": [1000], "asked": {"sorting": 200, "ranx": 100}, "threads": threads}
     for k in (2,) if quick else (2, 16, 64):
-        n, asked = (1000, 100) if quick else (50_000, 10_000)
         codes = drawn_codes(n, k, 20 * k, asked, images)
         for peer, target in (("sorting", 20.0), ("ranx", 5.0)):
             about = {"what": f"mAP, {peer}", "n": n, "k": k, "m": 20 * k, "queries": asked}
-            once = {**task, "kind": "mAP", "top": [min(n, 1000)], "asked": {"sorting": 200, "ranx": 100}}
-            yield from _rows(about, (peer,), {"search": target}, codes, once)
-
-
-def _show(row: dict) -> str:
-    """Return one line of the table."""
-    times = [f"{peer} {1e3 * row[peer]:.3g}" if row[peer] else f"{peer} missing" for peer in row if peer in _TIMED]
-    ratio = "     -" if row["value"] is None else f"{row['value']:6.1f}"
-    word = {True: "holds", False: "FAILS", None: "no peer"}[row["holds"]]
-    size = f"{row['n']:>9,} {row['k']:>4} {row['m']:>5}"
-    return f"{row['what']:14} {size} {row['call']:10} {ratio} {row['target']:6.1f} {word:8} {', '.join(times)}"
-
-
-_TIMED = ("ours", "sorting", *PEERS)
-
-
-def run(
-    *, quick: bool = False, sizes: Sequence[Sequence[int]] = SIZES, threads: int = 0, where: Path | None = None
-) -> list[dict]:
-    """Return the rows of :func:`measure`, printed one by one and appended to ``bench.jsonl`` with their provenance."""
-    number = 1 + max((record["seed"] for record in read("bench", where)), default=-1)
-    versions = {}
-    for name in PEERS.values():
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            print(f'{name} is not installed: pip install "biohash-mini[bench]"')
-    print(f"{'what':14} {'n':>9} {'k':>4} {'m':>5} {'call':10} {'ratio':>6} {'target':>6} {'':8} milliseconds")
-    rows = []
-    for row in measure(quick=quick, sizes=sizes, threads=threads):
-        rows.append(row)
-        print(_show(row), flush=True)
-        if row["value"] is None:  # no peer here to compare with
-            continue
-        method = f"{row['what']}, n = {row['n']}, m = {row['m']}, {row['call']}"
-        key = {"profile": "mini" if quick else "full", "method": method, "hash_length": row["k"], "seed": number}
-        append("bench", {**key, **row, "peers": versions, **provenance("cpu")}, where)
-    held = [row["holds"] for row in rows if row["holds"] is not None]
-    print(f"{sum(held)} of {len(held)} targets hold; {len(rows) - len(held)} rows have no peer here")
-    return rows
-
-
-if __name__ == "__main__":
-    print(json.dumps(seconds_of(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))))
+            yield from _rows(about, (peer,), {"search": target}, codes, {**task, "repeats": 1 if quick else 3})
