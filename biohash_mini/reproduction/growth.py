@@ -17,7 +17,7 @@ from ..datasets import load
 from ..hashers import BioHash
 from ..search import HammingIndex
 
-COPIES = 50  # codes that are searched for each row that is learned from
+COPIES = 150  # codes that are searched for each row that is learned from
 QUERIES, TOP = 64, 100
 
 
@@ -26,7 +26,7 @@ class Size(NamedTuple):
 
     n: int = 4000
     d: int = 196
-    m: int = 3200
+    m: int = 2000
     k: int = 8
 
 
@@ -75,17 +75,17 @@ def _bytes(index: HammingIndex) -> float:
     return sum(array.nbytes for array in held) / len(index)
 
 
-def slopes(base: Size = BASE, times: int = 4) -> pd.DataFrame:
+def slopes(at_base: Cost, base: Size = BASE, times: int = 2) -> pd.DataFrame:
     r"""Return the exponents of growth, shape (costs, letters): :math:`\log(c'/c)/\log t` for a letter t times larger.
 
-    A slope of 1 means that cost doubles with the letter, one of 0 that it does not change.
+    A slope of 1 means that cost doubles with the letter, one of 0 that it does not change. ``at_base`` is what
+    :func:`measure` found at the size ``base``.
     """
 
     def column(letter: str) -> list[float]:
         larger = measure(base._replace(**{letter: times * getattr(base, letter)}))
         return [float(np.log(b / a) / np.log(times)) for a, b in zip(at_base, larger, strict=True)]
 
-    at_base = measure(base)
     return pd.DataFrame({letter: column(letter) for letter in Size._fields}, index=Cost._fields)
 
 
@@ -100,21 +100,27 @@ class Machine(NamedTuple):
 LAPTOP = Machine()
 
 
-def limits(cost: Cost, measured: Size, wanted: Size, machine: Machine = LAPTOP) -> pd.Series:
-    """Return how many items one machine serves until each of its resources ends, the first to end first.
+def scaled(cost: Cost, measured: Size, wanted: Size) -> Cost:
+    """Return what was measured at one size as it would be at another, by the work that it is made of.
 
-    Seconds measured at one size are scaled to another by the work they are made of: training and encoding by n d m,
-    a search by the n k²/m entries that the lists of a query hold.
+    That is n d m for training and encoding, n k²/m for a search, the entries that the lists of a query hold, and k for
+    the index of an item.
     """
-    pass_of_one = cost.training * (wanted.d * wanted.m) / (measured.n * measured.d * measured.m)
-    query_of_one = cost.search / (COPIES * measured.n) * (wanted.k**2 / wanted.m) / (measured.k**2 / measured.m)
+    work = (wanted.n * wanted.d * wanted.m) / (measured.n * measured.d * measured.m)
+    entries = (wanted.n * wanted.k**2 / wanted.m) / (COPIES * measured.n * measured.k**2 / measured.m)
+    return Cost(cost.training * work, cost.encoding * work, cost.search * entries, cost.index * wanted.k / measured.k)
+
+
+def limits(cost: Cost, measured: Size, wanted: Size, machine: Machine = LAPTOP) -> pd.Series:
+    """Return how many items one machine serves until each of its resources ends, the first to end first."""
+    one = scaled(cost, measured, wanted._replace(n=1))
     return pd.Series(
         {
             "vectors in memory": machine.memory / (4 * wanted.d),
-            "index in memory": machine.memory / (cost.index * wanted.k / measured.k),
+            "index in memory": machine.memory / one.index,
             "codes in memory": machine.memory / (wanted.k * _number_bytes(wanted.m)),
-            "a query while you wait": machine.patience / query_of_one,
-            "a pass of training overnight": machine.night / pass_of_one,
+            "a query while you wait": machine.patience / one.search,
+            "a pass of training overnight": machine.night / one.training,
         }
     ).sort_values()
 
