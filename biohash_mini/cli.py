@@ -82,8 +82,7 @@ def _hash(args: argparse.Namespace) -> None:
     if is_torchelastic_launched():
         from .distributed import fit_and_encode
 
-        checkpoint = args.model.with_name(f"{args.model.name}.checkpoint")
-        codes = fit_and_encode(hasher, X, checkpoint, args.checkpoint_seconds)
+        codes = fit_and_encode(hasher, X, Path(f"{args.model}.checkpoint"), args.checkpoint_seconds)
     else:
         codes = hasher.fit(X).encode(X)
     if codes is not None:

@@ -117,38 +117,40 @@ def step_(
 
     Notes
     -----
-    At most b winners (and b anti-Hebbian units) move, by their :func:`unit_sums`. A unit that appears twice is written
-    twice with the same value: fixed shapes, no sort, no synchronisation with the device.
+    At most b winners (and b anti-Hebbian units) move. Each sample adds to a ``place`` among the b (or 2b) that it
+    shares with all samples of its unit, and a unit that appears twice is written twice with the same value: fixed
+    shapes, no sort, no synchronisation with the device.
     """
-    S, units = overlaps(X, W, p).topk(anti_rank if delta else 1, dim=1)  # (b, r)
-    moved = torch.cat([units[:, 0], units[:, -1]]) if delta else units[:, 0]  # (2b,) or (b,)
-    move_(W, moved, *unit_sums(moved, X, S, units, delta, len(W)), lr, reduction)
+    moved, x, s = pulls(X, W, p=p, anti_rank=anti_rank, delta=delta)
+    numbers = torch.arange(len(moved), device=W.device)
+    place = moved.new_empty(len(W)).index_copy_(0, moved, numbers).index_select(0, moved)
+    move_(W, moved, place, *sums(x, s, place, len(moved)), lr, reduction)  # only places in use are read
 
 
-def unit_sums(
-    moved: Tensor, X: Tensor, S: Tensor, units: Tensor, delta: float, m: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Return what the samples X (b, d) add up to for each of u units: samples (u, d), overlaps (u, 1), count (u, 1).
+def pulls(X: Tensor, W: Tensor, *, p: float, anti_rank: int, delta: float) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Return the unit that each row of X moves (b,), and its gain times the row (b, d) and times their overlap (b, 1).
 
-    .. math:: \sum_x g_\mu(x)\,x, \qquad \sum_x g_\mu(x)\,\langle W_\mu, x\rangle_\mu, \qquad
-              \bigl|\{x : g_\mu(x) \ne 0\}\bigr|
-
-    ``S`` and ``units`` (b, r) are the largest overlaps of each sample and the units, of m, that have them; all of them
-    stand in ``moved``, some perhaps at several places. Samples are added at one of these, which the others then copy.
+    With ``delta`` there are 2b of each: those of the winners, then those of the anti-Hebbian units.
     """
-    winner, s = units[:, 0], S[:, :1]
+    S = overlaps(X, W, p)  # (b, m)
+    s, moved = S.max(1)
     if delta:
-        winner, X, s = torch.cat([winner, units[:, -1]]), torch.cat([X, -delta * X]), torch.cat([s, -delta * S[:, -1:]])
-    numbers = torch.arange(len(moved), device=moved.device)
-    place = moved.new_empty(m).index_copy_(0, moved, numbers)  # of a unit
-    at, copied = place.index_select(0, winner), place.index_select(0, moved)
-    parts = (v.new_zeros(len(moved), v.shape[1]).index_add_(0, at, v) for v in (X, s, torch.ones_like(s)))
-    x, s, count = (part.index_select(0, copied) for part in parts)
+        other, units = S.topk(anti_rank, dim=1)
+        moved = torch.cat([moved, units[:, -1]])  # (2b,)
+        X, s = torch.cat([X, -delta * X]), torch.cat([s, -delta * other[:, -1]])
+    return moved, X, s[:, None]
+
+
+def sums(x: Tensor, s: Tensor, place: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return for each of ``size`` places the sum of the rows x (size, d) and of s (size, 1) there, and their count."""
+    x, s, count = (v.new_zeros(size, v.shape[1]).index_add_(0, place, v) for v in (x, s, torch.ones_like(s)))
     return x, s, count
 
 
-def move_(W: Tensor, moved: Tensor, x: Tensor, s: Tensor, count: Tensor, lr: float, reduction: Reduction) -> None:
-    """Move the units ``moved`` of W in place by the sums of :func:`unit_sums`, which are used up, as in :func:`step_`.
+def move_(
+    W: Tensor, moved: Tensor, place: Tensor, x: Tensor, s: Tensor, count: Tensor, lr: float, reduction: Reduction
+) -> None:
+    """Move the units ``moved`` of W in place, as in :func:`step_`, each by the :func:`sums` at its ``place``.
 
     Synapses on inputs that never vary only shrink. What falls below ``FAINT`` is set to zero.
     """
@@ -159,7 +161,7 @@ def move_(W: Tensor, moved: Tensor, x: Tensor, s: Tensor, count: Tensor, lr: flo
         update = x.addcmul_(s, rows, value=-1)
         scale = update.abs().max().clamp_min(torch.finfo(W.dtype).tiny) if reduction == "max" else count
         rows.add_(update.div_(scale), alpha=lr)
-    W.index_copy_(0, moved, hardshrink(rows, FAINT))
+    W.index_copy_(0, moved, hardshrink(rows, FAINT).index_select(0, place))
 
 
 def annealed(learning_rate: float, epoch: float, max_epochs: int) -> float:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..hashers import BioHash, Hasher
 from ..inputs import ReadRows, as_matrix, as_rows, forget, require, span, torch_device, unit_of
-from ..plasticity import Epoch, Reduction, anneal, move_, overlaps, row_norms, unit_sums
+from ..plasticity import Epoch, Reduction, anneal, move_, pulls, row_norms, sums
 from .checkpoint import Checkpoint
 from .group import agree, all_reduce
 
@@ -37,18 +37,23 @@ def step_(
     Notes
     -----
     What is sent is the sums of all units (m, d + 2), or where a minibatch has fewer rows than there are units, the
-    numbers of the winners and the sums of these alone: whatever is smaller.
+    numbers of the winners and the sums of these alone: whatever is smaller. Of the places that the samples of a unit
+    could share, all processes choose the first.
     """
-    S, units = overlaps(X, W, p).topk(anti_rank if delta else 1, dim=1)  # (b, r)
+    own, x, s = pulls(X, W, p=p, anti_rank=anti_rank, delta=delta)
     if len(W) <= size:
-        moved = torch.arange(len(W), device=W.device)
+        moved = place = torch.arange(len(W), device=W.device)
+        total = torch.cat(sums(x, s, own, len(W)), 1)  # (m, d + 2)
     else:
-        moved = torch.zeros(2 if delta else 1, size, dtype=units.dtype, device=W.device)
-        moved[:, places] = units[:, [0, -1]].T if delta else units.T
-        moved = all_reduce(moved).flatten()
-    total = all_reduce(torch.cat(unit_sums(moved, X, S, units, delta, len(W)), 1))  # (u, d + 2)
-    x, s, count = total.split([X.shape[1], 1, 1], 1)
-    move_(W, moved, x, s, count.clamp_min(1), lr, reduction)
+        places = torch.cat([places, size + places]) if delta else places
+        moved = own.new_zeros(2 * size if delta else size).index_copy_(0, places, own)
+        all_reduce(moved)
+        numbers = torch.arange(len(moved), device=W.device)
+        first = moved.new_full((len(W),), len(moved)).scatter_reduce_(0, moved, numbers, "amin")
+        place = first.index_select(0, moved)
+        total = torch.cat(sums(x, s, place.index_select(0, places), len(moved)), 1)  # (b or 2b, d + 2)
+    x, s, count = all_reduce(total).split([X.shape[1], 1, 1], 1)
+    move_(W, moved, place, x, s, count.clamp_min(1), lr, reduction)
 
 
 class SharedRows(ReadRows):

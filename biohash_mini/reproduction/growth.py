@@ -1,6 +1,6 @@
 r"""How cost grows: measured in n rows, d inputs, m units and k of them on, and carried to sizes nobody has at hand.
 
-Times are of the processor, all threads together, so that a busy machine changes little. Rows are digits, projected at
+Times are of the processor, with one thread, so that a busy machine changes little. Rows are digits, projected at
 random to d numbers; their codes are searched, many copies of them, so that units are as popular as they really are.
 """
 
@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 
 from ..codes import concatenate
 from ..datasets import load
 from ..hashers import BioHash
 from ..search import HammingIndex
 
-COPIES = 50  # codes that are searched for each row that is learned from
+COPIES = 150  # codes that are searched for each row that is learned from
 QUERIES, TOP = 64, 100
 
 
@@ -25,7 +26,7 @@ class Size(NamedTuple):
 
     n: int = 4000
     d: int = 196
-    m: int = 3200
+    m: int = 2000
     k: int = 8
 
 
@@ -42,12 +43,16 @@ class Cost(NamedTuple):
 
 
 def seconds(call: Callable[[], Any], repeats: int = 2) -> float:
-    """Return the processor's seconds of a call, the least of a few."""
-    took = []
-    for _ in range(repeats):
-        start = time.process_time()
-        call()
-        took.append(time.process_time() - start)
+    """Return the processor's seconds of a call, the least of a few, with one thread."""
+    took, threads = [], torch.get_num_threads()
+    torch.set_num_threads(1)  # others would spin while they wait
+    try:
+        for _ in range(repeats):
+            start = time.process_time()
+            call()
+            took.append(time.process_time() - start)
+    finally:
+        torch.set_num_threads(threads)
     return min(took)
 
 
@@ -70,17 +75,17 @@ def _bytes(index: HammingIndex) -> float:
     return sum(array.nbytes for array in held) / len(index)
 
 
-def slopes(base: Size = BASE, times: int = 4) -> pd.DataFrame:
+def slopes(at_base: Cost, base: Size = BASE, times: int = 2) -> pd.DataFrame:
     r"""Return the exponents of growth, shape (costs, letters): :math:`\log(c'/c)/\log t` for a letter t times larger.
 
-    A slope of 1 means that cost doubles with the letter, one of 0 that it does not change.
+    A slope of 1 means that cost doubles with the letter, one of 0 that it does not change. ``at_base`` is what
+    :func:`measure` found at the size ``base``.
     """
 
     def column(letter: str) -> list[float]:
         larger = measure(base._replace(**{letter: times * getattr(base, letter)}))
         return [float(np.log(b / a) / np.log(times)) for a, b in zip(at_base, larger, strict=True)]
 
-    at_base = measure(base)
     return pd.DataFrame({letter: column(letter) for letter in Size._fields}, index=Cost._fields)
 
 
@@ -95,21 +100,27 @@ class Machine(NamedTuple):
 LAPTOP = Machine()
 
 
-def limits(cost: Cost, measured: Size, wanted: Size, machine: Machine = LAPTOP) -> pd.Series:
-    """Return how many items one machine serves until each of its resources ends, the first to end first.
+def scaled(cost: Cost, measured: Size, wanted: Size) -> Cost:
+    """Return what was measured at one size as it would be at another, by the work that it is made of.
 
-    Seconds measured at one size are scaled to another by the work they are made of: training and encoding by n d m,
-    a search by the n k²/m entries that the lists of a query hold.
+    That is n d m for training and encoding, n k²/m for a search, the entries that the lists of a query hold, and k for
+    the index of an item.
     """
-    pass_of_one = cost.training * (wanted.d * wanted.m) / (measured.n * measured.d * measured.m)
-    query_of_one = cost.search / (COPIES * measured.n) * (wanted.k**2 / wanted.m) / (measured.k**2 / measured.m)
+    work = (wanted.n * wanted.d * wanted.m) / (measured.n * measured.d * measured.m)
+    entries = (wanted.n * wanted.k**2 / wanted.m) / (COPIES * measured.n * measured.k**2 / measured.m)
+    return Cost(cost.training * work, cost.encoding * work, cost.search * entries, cost.index * wanted.k / measured.k)
+
+
+def limits(cost: Cost, measured: Size, wanted: Size, machine: Machine = LAPTOP) -> pd.Series:
+    """Return how many items one machine serves until each of its resources ends, the first to end first."""
+    one = scaled(cost, measured, wanted._replace(n=1))
     return pd.Series(
         {
             "vectors in memory": machine.memory / (4 * wanted.d),
-            "index in memory": machine.memory / (cost.index * wanted.k / measured.k),
+            "index in memory": machine.memory / one.index,
             "codes in memory": machine.memory / (wanted.k * _number_bytes(wanted.m)),
-            "a query while you wait": machine.patience / query_of_one,
-            "a pass of training overnight": machine.night / pass_of_one,
+            "a query while you wait": machine.patience / one.search,
+            "a pass of training overnight": machine.night / one.training,
         }
     ).sort_values()
 

@@ -13,7 +13,7 @@ import torch
 
 from biohash_mini import BioHash, Codes, Hasher, load
 from biohash_mini.codes import largest
-from biohash_mini.plasticity import move_, overlaps, step_, unit_sums
+from biohash_mini.plasticity import move_, pulls, step_, sums
 from tests.library import together
 
 ROOT = Path(__file__).parents[2]
@@ -101,11 +101,11 @@ def test_after_a_worker_was_killed_the_same_command_goes_on_to_the_same_result(d
 def test_a_step_asks_nothing_of_the_host(reduction, delta):
     X, W = torch.empty(50, 12, device="meta"), torch.empty(30, 12, device="meta")  # shapes without numbers
     step_(W, X, 0.1, p=3.0, anti_rank=2, delta=delta, reduction=reduction)
-    S, units = overlaps(X, W).topk(2, dim=1)
+    own, x, s = pulls(X, W, p=2.0, anti_rank=2, delta=delta)
     moved = torch.arange(30, device="meta")
-    sums = unit_sums(moved, X, S, units, delta, len(W))
-    assert [tuple(part.shape) for part in sums] == [(30, 12), (30, 1), (30, 1)]
-    move_(W, moved, *sums, 0.1, reduction)
+    parts = sums(x, s, own, 30)
+    assert [tuple(part.shape) for part in parts] == [(30, 12), (30, 1), (30, 1)]
+    move_(W, moved, moved, *parts, 0.1, reduction)
     assert W.is_meta
 
 

@@ -1,10 +1,10 @@
 """Milvus Lite holds every code once, whatever interrupts the insert, and finds what HammingIndex finds."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -81,12 +81,11 @@ def test_an_insert_that_was_killed_goes_on(tmp_path):
     codes = random_codes("sparse", 3000, 320, 8)
     codes.save(tmp_path / "codes.safetensors")
     code = "import sys; from biohash_mini import Codes; from biohash_mini.milvus import MilvusIndex\n"
-    code += "index = MilvusIndex(sys.argv[2]); print('open', flush=True)\n"
-    code += "index.insert(Codes.load(sys.argv[1]), batch_size=50)"
+    code += "MilvusIndex(sys.argv[2]).insert(Codes.load(sys.argv[1]), batch_size=50, verbose=True)"
     argv = [sys.executable, "-c", code, tmp_path / "codes.safetensors", tmp_path / "killed.db"]
-    job = subprocess.Popen(argv, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    job.stdout.readline()
-    time.sleep(0.5)
+    job = subprocess.Popen(argv, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    while not re.search(rb" [1-9]\d*/3000", os.read(job.stderr.fileno(), 1000)):  # the bar moves
+        assert job.poll() is None
     job.send_signal(signal.SIGKILL)
     job.communicate()
     with MilvusIndex(tmp_path / "killed.db") as index:
