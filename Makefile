@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help env book zip pdf test check links lint lab full clean distclean
+.PHONY: help env book zip pdf test check stress links lint lab full clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ test: lint ## lint, then all tests, every notebook included
 
 check: book ## open every page of the built book in a browser
 	$(BIN)/python -m pytest -m book
+
+stress: $(STAMP) ## faults, malformed input and load: print the counts and record them (ten minutes)
+	$(BIN)/python -m tools.stress
 
 links: $(STAMP) ## ask every outside link of the book whether it is alive (needs the network)
 	$(BIN)/python book/build.py links

@@ -16,13 +16,13 @@ MAY_IMPORT = {  # a room, and the rooms it may know beside itself
     "inputs": set(),
     "storage": set(),
     "plasticity": set(),
-    "circle": set(),
+    "circle": {"inputs"},
     # datasets -> hashers -> codes -> search -> metrics, the way of the data
     "datasets": {"inputs", "storage"},
     "hashers": {"inputs", "storage", "plasticity", "codes"},
-    "codes": {"storage"},
+    "codes": {"inputs", "storage"},
     "counting": set(),
-    "search": {"codes", "counting"},
+    "search": {"inputs", "codes", "counting"},
     "metrics": {"inputs", "codes", "counting", "search"},
     "__init__": LIBRARY,
     # what is built on the library
