@@ -107,5 +107,5 @@ def test_a_file_of_something_else_in_the_place_of_features_is_refused_by_name(tm
     monkeypatch.setenv("BIOHASH_CACHE", str(tmp_path))
     monkeypatch.delenv("BIOHASH_DATA", raising=False)
     CODES.save(tmp_path / "cifar10-alexnet-pooled.safetensors")
-    with pytest.raises(ValueError, match="alexnet-pooled.safetensors does not hold features"):
+    with pytest.raises(ValueError, match=r"alexnet-pooled\.safetensors does not hold features"):
         load("cifar10-alexnet", "full")
