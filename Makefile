@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help env book zip pdf test check stress links lint lab full clean distclean
+.PHONY: help env book zip pdf test check stress sbom audit links lint lab full clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,12 @@ check: book ## open every page of the built book in a browser
 
 stress: $(STAMP) ## faults, malformed input and load: print the counts and record them (ten minutes)
 	$(BIN)/python -m tools.stress
+
+sbom: ## the locked packages as a CycloneDX list, into _build
+	$(PYTHON) tools/sbom.py write _build/sbom.cdx.json
+
+audit: $(STAMP) ## the locked packages: pinned, hashed, installed as locked; ADVISORIES=all.zip (OSV) is looked up offline
+	$(BIN)/python tools/sbom.py audit $(ADVISORIES)
 
 links: $(STAMP) ## ask every outside link of the book whether it is alive (needs the network)
 	$(BIN)/python book/build.py links
