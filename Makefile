@@ -6,7 +6,7 @@ STAMP := .venv/.stamp
 AXE := _build/axe/package/axe.min.js
 
 .DEFAULT_GOAL := help
-.PHONY: help env book zip pdf test check links lint lab full clean distclean
+.PHONY: help env book zip pdf test check stress sbom audit links lint lab full clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,15 @@ check: book $(AXE) ## open every page of the built book in a browser
 $(AXE):
 	@mkdir -p _build/axe
 	@cd _build/axe && npm pack --silent axe-core@4.14.0 && tar xzf axe-core-4.14.0.tgz || echo "no axe-core: that test is skipped"
+
+stress: $(STAMP) ## faults, malformed input and load: print the counts and record them (ten minutes)
+	$(BIN)/python -m tools.stress
+
+sbom: ## the locked packages as a CycloneDX list, into _build
+	$(PYTHON) tools/sbom.py write _build/sbom.cdx.json
+
+audit: $(STAMP) ## the locked packages: pinned, hashed, installed as locked; ADVISORIES=all.zip (OSV) is looked up offline
+	$(BIN)/python tools/sbom.py audit $(ADVISORIES)
 
 links: $(STAMP) ## ask every outside link of the book whether it is alive (needs the network)
 	$(BIN)/python book/build.py links

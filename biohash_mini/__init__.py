@@ -24,7 +24,9 @@ try:
     )
     from .metrics import average_precision, mean_average_precision, recall, tie_bounds
     from .search import HammingIndex
-except KeyboardInterrupt:  # imports take seconds; the command ends in a line, as its ``main`` does once they are done
+except (
+    KeyboardInterrupt
+):  # imports take seconds, and come before any line of ``cli``; the command ends as its ``main`` does
     if not sys.argv[0].endswith("biohash"):
         raise
     print("biohash: interrupted", file=sys.stderr)

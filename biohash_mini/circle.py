@@ -18,6 +18,9 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import xlogy
 
+from .inputs import count, real_numbers, require
+
+MOST = 10_000  # units whose optimum is searched for
 TURN = 2 * math.pi
 Floats = np.ndarray  # of float64
 Angles = float | Sequence[float] | np.ndarray
@@ -27,8 +30,8 @@ def _rate(sigma: float | None) -> float:
     """Return 1 / sigma, which is 0 for the uniform density."""
     if sigma is None:
         return 0.0
-    if not sigma > 0:
-        raise ValueError(f"sigma must be positive, or None for the uniform density, got {sigma}")
+    positive = isinstance(sigma, float | int | np.floating | np.integer) and sigma > 0
+    require(positive, f"sigma must be positive, or None for the uniform density, got {sigma!r}")
     return 1 / sigma
 
 
@@ -40,7 +43,7 @@ def _peak(sigma: float | None) -> float:
 
 def _wrap(t: Angles) -> tuple[Floats, Floats]:
     """Return the angle in [-π, π) and the number of whole turns of each t."""
-    t = np.asarray(t, dtype=float)
+    t = real_numbers("angles", t)
     turns = np.floor((t + math.pi) / TURN)
     return t - TURN * turns, turns
 
@@ -85,6 +88,7 @@ def _sectors(t: Floats, sigma: float | None) -> Floats:
 def _ascending(angles: Angles) -> tuple[Floats, np.ndarray]:
     """Return the angles in [-π, π) in ascending order and where each came from."""
     wrapped = _wrap(angles)[0]
+    require(wrapped.ndim > 0 and wrapped.shape[-1] > 0, f"angles must have shape (..., m >= 1), got {wrapped.shape}")
     order = np.argsort(wrapped, axis=-1, kind="stable")
     return np.take_along_axis(wrapped, order, axis=-1), order
 
@@ -159,8 +163,7 @@ def optimal_angles(n_units: int, sigma: float | None = None) -> Floats:
     The minimum mirrors itself about zero, and the search does too. It has to: for even m the energy is flat to second
     order when the border at zero moves, and Newton's method in all m angles would stall there.
     """
-    if n_units < 1:
-        raise ValueError(f"n_units must be at least 1, got {n_units}")
+    n_units = count("n_units", n_units, 1, MOST)
     if sigma is None or not _rate(sigma) or n_units == 1:
         return TURN * ((np.arange(n_units) + 0.5) / n_units - 0.5)
     if n_units <= 3:
@@ -244,16 +247,15 @@ def _absolute(t: Floats) -> Floats:
 
 
 def _check_hash_length(k: int, m: int) -> None:
-    if not 1 <= k <= m:
-        raise ValueError(f"hash_length must lie between 1 and the number of units {m}, got {k}")
+    fits = count("hash_length", k, least=0) in range(1, m + 1)
+    require(fits, f"hash_length must lie between 1 and the number of units {m}, got {k}")
 
 
 def _cells_apart(theta: Angles, m: int, k: int) -> Floats:
     """Return the angle of each pair in units of the gap between neighbouring units."""
-    _check_hash_length(k, m)
-    theta = np.asarray(theta, dtype=float)
-    if ((theta < 0) | (theta > math.pi)).any():
-        raise ValueError("theta is the angle between two data, from 0 to pi")
+    _check_hash_length(k, count("n_units", m))
+    theta = real_numbers("theta", theta)
+    require(bool(((theta >= 0) & (theta <= math.pi)).all()), "theta is the angle between two data, from 0 to pi")
     return theta * m / TURN
 
 

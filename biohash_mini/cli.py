@@ -31,6 +31,7 @@ examples:
   biohash export codes.safetensors --to milvus://codes.db
   biohash run mnist --profile full --methods BioHash LSH --hash-lengths 2 4
   biohash report mnist --markdown
+  biohash rerun mnist --line 12
   biohash bench --quick
 """
 
@@ -132,6 +133,17 @@ def _report(args: argparse.Namespace) -> None:
         print(_costs(report.cost(names, profile=args.profile, where=args.results)))
     else:
         print(report.render(names, markdown=args.markdown, profile=args.profile, where=args.results))
+
+
+def _rerun(args: argparse.Namespace) -> None:
+    from .reproduction.rerun import EXPERIMENTS, choose, print_reruns
+
+    if (args.name is None) != (args.line is None) or (args.name is None) == (args.random is None):
+        raise ValueError("name an experiment and a --line of its results, or say --random and how many lines")
+    _known([args.name] if args.name else [], EXPERIMENTS)
+    asked = [(args.name, args.line)] if args.name else choose(args.random, args.most, args.seed, args.results)
+    if different := print_reruns(asked, args.tolerance, args.results):
+        raise ValueError(f"{different} of {len(asked)} lines are not what was recorded")
 
 
 def _bench(args: argparse.Namespace) -> None:
@@ -247,6 +259,16 @@ def build_parser() -> argparse.ArgumentParser:
     form.add_argument("--markdown", action="store_true", help="tables for a page")
     form.add_argument("--cost", action="store_true", help="seconds and memory of every experiment")
     profile_and_results(sub, "full")
+
+    about = "measure a recorded trial again, from the parameters, seed and data that its line names, and compare"
+    sub = command("rerun", _rerun, about, "biohash rerun mnist --line 12")
+    sub.add_argument("name", nargs="?", metavar="NAME", help="experiment, such as mnist")
+    sub.add_argument("--line", type=_count, help="line of its results, counted from 1")
+    sub.add_argument("--random", type=_count, metavar="COUNT", help="so many random lines of all experiments instead")
+    sub.add_argument("--most", type=float, default=60.0, help="seconds that such a line took at most (default: 60)")
+    sub.add_argument("--seed", type=int, default=0, help="of the choice")
+    sub.add_argument("--tolerance", type=float, default=0.0, help="by which numbers may differ (default: 0)")
+    sub.add_argument("--results", type=Path, help="folder of the results (default: results)")
 
     about = "time search, evaluation and training beside their peers: ratios, targets, whether they hold"
     sub = command("bench", _bench, about, "biohash bench sparse --sizes 50000,16,320 50000,16,3200")

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from torch import Tensor
 
 from .counting.winners import FEW, winners
+from .inputs import count
 from .storage import load_arrays, save_arrays
 
 if TYPE_CHECKING:
@@ -116,7 +117,10 @@ class Codes(ABC):
             raise ValueError(f"{path} does not hold codes")
         if model and about.get("model") not in (model, "", None):
             raise ValueError(f"{path} holds codes of another model: hash the vectors anew")
-        return (SparseCodes if name == "SparseCodes" else DenseCodes)(arrays["array"], n_units)
+        try:
+            return (SparseCodes if name == "SparseCodes" else DenseCodes)(arrays["array"], n_units)
+        except ValueError as error:
+            raise ValueError(f"{path} does not hold codes: {error}") from None
 
 
 class SparseCodes(Codes):
@@ -134,7 +138,7 @@ class SparseCodes(Codes):
     """
 
     def __init__(self, active: np.ndarray, n_units: int) -> None:
-        active = np.asarray(active)
+        active, n_units = np.asarray(active), count("n_units", n_units)
         if active.ndim != 2 or active.shape[1] < 1 or active.dtype.kind not in "ui":
             raise ValueError(f"active units must be integers of shape (n, k >= 1), got {active.dtype} {active.shape}")
         active = np.sort(active, axis=1)
@@ -142,7 +146,7 @@ class SparseCodes(Codes):
             raise ValueError(f"active units must lie in [0, {n_units})")
         if (active[:, 1:] == active[:, :-1]).any():
             raise ValueError("active units of a code must be distinct")
-        self.n_units = int(n_units)
+        self.n_units = n_units
         self.array = active.astype(np.min_scalar_type(self.n_units - 1), copy=False)
         self.max_distance = 2 * min(self.hash_length, self.n_units - self.hash_length)
         self.bits_per_item = self.hash_length * (self.n_units - 1).bit_length()
@@ -163,7 +167,7 @@ class SparseCodes(Codes):
 
         Equal entries are taken in the order of their units, so the code of a row of zeros is units 0 … k-1.
         """
-        if not 1 <= k <= S.shape[1]:
+        if count("hash_length", k, least=0) not in range(1, S.shape[1] + 1):
             raise ValueError(f"hash_length must be between 1 and the number of units {S.shape[1]}, got {k}")
         if S.device.type == "cpu" and k <= FEW:
             return cls(winners(S.detach().numpy(), k), S.shape[1])
@@ -214,12 +218,12 @@ class DenseCodes(Codes):
     """
 
     def __init__(self, packed: np.ndarray, n_units: int) -> None:
-        packed = np.asarray(packed)
-        if n_units < 1 or packed.ndim != 2 or packed.dtype != np.uint8 or packed.shape[1] != -(-n_units // 8):
+        packed, n_units = np.asarray(packed), count("n_units", n_units)
+        if packed.ndim != 2 or packed.dtype != np.uint8 or packed.shape[1] != -(-n_units // 8):
             raise ValueError(f"{n_units} packed bits need uint8 of shape (n, {-(-n_units // 8)}), got {packed.shape}")
         if n_units % 8 and (packed[:, -1] & (0xFF >> n_units % 8)).any():
             raise ValueError(f"bits past {n_units} must be zero")
-        self.array, self.n_units = packed, int(n_units)
+        self.array, self.n_units = packed, n_units
         self.max_distance = self.bits_per_item = self.n_units
 
     @classmethod

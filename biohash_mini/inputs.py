@@ -33,6 +33,26 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and math.isfinite(value)
 
 
+def count(name: str, value: object, least: int = 1, most: int | None = None) -> int:
+    """Return the value if it is an integer from ``least`` to ``most``; ValueError names it and the range."""
+    words = f"of at least {least}" if most is None else f"from {least} to {most}"
+    allowed = is_whole(value) and least <= value and (most is None or value <= most)  # type: ignore[operator]
+    require(allowed, f"{name} must be an integer {words}, got {value!r}")
+    return int(value)  # type: ignore[call-overload]
+
+
+def real_numbers(name: str, value: object) -> np.ndarray:
+    """Return the value as an array of float64, NaN and infinity refused; ValueError names it."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different length
+        array = np.asarray(None)
+    require(array.dtype.kind in "fiub", f"{name} must be real numbers, got {type(value).__name__} of {array.dtype}")
+    array = array.astype(np.float64)
+    require(bool(np.isfinite(array).all()), f"{name} must be finite numbers")
+    return array
+
+
 def torch_device(name: str) -> torch.device:
     """Return the device of that name; "auto" takes cuda, then mps, then cpu."""
     present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
@@ -49,7 +69,10 @@ def torch_device(name: str) -> torch.device:
 
 def as_labels(*given: object) -> list[np.ndarray]:
     """Return arrays of labels that may be compared: all numbers or all of another one type, and none of them NaN."""
-    labels = [np.asarray(a) for a in given]
+    try:
+        labels = [np.asarray(a) for a in given]
+    except ValueError:
+        raise ValueError("labels must be an array, and not lists of different length") from None
     texts = [a.dtype.kind == "O" and all(isinstance(v, str) for v in a.flat) for a in labels]
     labels = [a.astype(str) if text else a for a, text in zip(labels, texts, strict=True)]
     kinds = {"number" if a.dtype.kind in "iuf" else a.dtype.kind for a in labels if a.size}
@@ -65,7 +88,12 @@ def as_rows(X: object) -> np.ndarray | Tensor:
     Images of shape (n, c, h, w) become rows, an image in the order channel, row, column.
     """
     require(not sp.issparse(X), "X is a scipy sparse matrix; pass X.toarray()")
-    rows = X.detach() if isinstance(X, Tensor) else np.asanyarray(X)
+    strided = not isinstance(X, Tensor) or X.layout == torch.strided
+    require(strided, f"X is a tensor of layout {getattr(X, 'layout', '')}; pass X.to_dense()")
+    try:
+        rows = X.detach() if isinstance(X, Tensor) else np.asanyarray(X)
+    except ValueError:
+        raise ValueError("X must be an array of shape (n, d), and its rows have different lengths") from None
     real = not rows.is_complex() if isinstance(rows, Tensor) else rows.dtype.kind in "fiub"
     require(real, f"X must hold real numbers, got {rows.dtype}")
     shape = tuple(rows.shape)

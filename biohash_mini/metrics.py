@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from .codes import Codes
 from .counting.precision import average_precisions, harmonics
 from .counting.threads import share, shares
-from .inputs import as_labels, is_whole, require
+from .inputs import as_labels, is_number, is_whole, real_numbers, require
 from .search import HammingIndex
 
 Ties = Literal["expected", "best", "worst", "index"]
@@ -58,6 +58,7 @@ def average_precision(
     distances, relevant = np.atleast_2d(distances), np.atleast_2d(relevant).astype(bool)
     shapes = f"distances {distances.shape} and relevant {relevant.shape} must be equal, non-empty (q, n)"
     require(distances.shape == relevant.shape and distances.ndim == 2 and distances.size > 0, shapes)
+    require(distances.dtype.kind in "fiub", f"distances must be real numbers, got {distances.dtype}")
     require(not np.isnan(distances).any(), "distances must not be NaN")
     R = _check_options(at, distances.shape[1], (ties,), divisor)
     groups = np.stack([np.unique(row, return_inverse=True)[1] for row in distances])
@@ -237,7 +238,9 @@ def recall(ids: np.ndarray, truth: np.ndarray) -> float:
     """Return the mean share of the true row numbers, truth (q, r), that are among ids (q, top); repeats count once."""
     ids, truth = np.asarray(ids), np.asarray(truth)
     shapes = f"ids {ids.shape} and truth {truth.shape} must have shapes (q >= 1, top) and (q, r >= 1), row numbers"
-    require(ids.ndim == truth.ndim == 2 and len(ids) == len(truth) and truth.size > 0 and truth.min() >= 0, shapes)
+    whole = truth.dtype.kind in "iu" and (ids.dtype.kind in "iu" or ids.size == 0)
+    require(whole and ids.ndim == truth.ndim == 2 and len(ids) == len(truth) and truth.size > 0, shapes)
+    require(truth.min() >= 0, shapes)
     return float(np.mean([np.isin(np.unique(t), i).mean() for t, i in zip(truth, ids, strict=True)]))
 
 
@@ -258,9 +261,10 @@ def functional_smoothness(
     self_pairs : bool
         Whether a row is paired with itself too. The paper's table is matched with them; they raise the top group.
     """
-    X = np.asarray(X, dtype=np.float64)
+    X = real_numbers("X", X)
+    require(X.ndim == 2, f"X must have shape (n, d), got {X.shape}")
     require(len(X) == len(codes) >= 2, f"need at least two rows and as many codes, got {len(X)} and {len(codes)}")
-    require(0 < fraction <= 1, f"fraction must lie in (0, 1], got {fraction}")
+    require(is_number(fraction) and 0 < fraction <= 1, f"fraction must lie in (0, 1], got {fraction!r}")
     X = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), np.finfo(float).tiny)
     i, j = np.triu_indices(len(X), k=0 if self_pairs else 1)
     similarity, distance = (X @ X.T)[i, j], codes.hamming(codes)[i, j].astype(float)

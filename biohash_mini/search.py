@@ -11,6 +11,7 @@ import numpy as np
 from .codes import Codes, DenseCodes, SparseCodes, concatenate
 from .counting import lists, slices, words
 from .counting.threads import share, shares
+from .inputs import count
 
 _BLOCK = 1 << 21  # units of queries, or answers, held at a time: 16 MB
 _SPARSE = 64  # units per active unit from which lists are kept: up to it, bitmaps are faster and take 2 x their memory
@@ -107,12 +108,11 @@ class HammingIndex:
         The work of a query is the length of the lists of its units where codes are sparse (m > 64 k), else n / 64 words
         for each unit; memory beyond the answer stays near 32 MB and two bytes per item and thread.
         """
-        if top < 1:
-            raise ValueError(f"top must be at least 1, got {top}")
+        top = count("top", top)
+        self.codes.check_comparable(queries)
         shape = len(queries), min(top, len(self))
         distances, ids = np.empty(shape, dtype=np.uint16), np.empty(shape, dtype=np.int64)
         if self._long:
-            self.codes.check_comparable(queries)
             asked, at_once = words.in_fours(queries.packed()), max(1, _BLOCK // (4 * shape[1] + 1024))
 
             def compare(a: int, b: int) -> None:
@@ -194,10 +194,10 @@ class HammingIndex:
         They are counted first, then searched for, a few queries at a time: memory beyond the answer, which is held
         twice while its parts are joined, stays near 50 MB.
         """
-        if isinstance(radius, bool) or not isinstance(radius, int | np.integer) or radius < 0:
-            raise ValueError(f"radius must be an integer of at least 0, got {radius!r}")
+        radius = count("radius", radius, 0)
+        self.codes.check_comparable(queries)
         nothing, which = np.zeros((1, len(self)), dtype=bool), np.zeros(len(queries), dtype=np.int64)
-        within = self.histograms(queries, nothing, which)[0][:, : int(radius) // self._scale[0] + 1].sum(1)
+        within = self.histograms(queries, nothing, which)[0][:, : radius // self._scale[0] + 1].sum(1)
         distances, ids = [np.empty(0, np.uint16)], [np.empty(0, np.int64)]
         step = max(1, _BLOCK // max(1, within.max(initial=0)))
         for i in range(0, len(queries), step):

@@ -94,8 +94,10 @@ def execute(notebook: Path) -> Path:
         extra_arguments=["--IPKernelApp.log_level=ERROR"],  # a kernel on this machine need not warn about encryption
     )
     _sign(attempt)
+    seal = EXECUTED / f"{notebook.stem}.sha256"
+    seal.unlink(missing_ok=True)  # a kill between the next two lines must not leave another copy's seal beside this one
     attempt.replace(target)
-    (EXECUTED / f"{notebook.stem}.sha256").write_text(mark)
+    seal.write_text(mark)
     return target
 
 

@@ -44,6 +44,7 @@ def write(folder: Path, executed: Sequence[Path], where: Path) -> None:
         "tables.md": tables_page(cells, [path.stem for path in executed], where),
         "status.md": status_page(executed),
         "methods.md": methods_page(),
+        "promises.md": promises_page(where),
         "cover.html": cover.html(),
         "answer.md": answer(cells, folder),
         "explorer.html": ResultsExplorer(cell for found in cells.values() for cell in found).html(),
@@ -242,6 +243,49 @@ def _register(cells: dict[str, list[dict]], where: Path | None) -> str:
     orphans = [c for found in cells.values() for c in found if c["verdict"] == "deviates" and not c["reason"]]
     lines += [f"- {c['experiment']}, {c['method']}, k = {c['hash_length']}: no reason yet." for c in orphans]
     return "\n\n".join(lines)
+
+
+# ---------------------------------------------------------------- the promises
+
+PARTS = {  # what the campaign counts, and the words for it
+    "faults": ("fault", "nothing was lost and nothing broken, or the error was one clear line"),
+    "malformed input": ("malformed input", "the answer was an error that names the problem"),
+    "load": ("limit", "it was kept"),
+}
+
+
+def promises_page(where: Path | None = None) -> str:
+    """Return what the last campaign of faults, malformed input and load has counted, as MyST."""
+    records = results.read("stress", where)
+    last = [r for r in records if r["seed"] == max(other["seed"] for other in records)]
+    if not last:
+        return "Nothing has been recorded yet: `make stress` runs the campaign.\n"
+    lines = []
+    for part, (noun, words) in PARTS.items():
+        mine = [r for r in last if r["part"] == part]
+        tried, held = (sum(r[name] for r in mine) for name in ("tried", "held"))
+        lines.append(f"- **{tried:,} {noun}{'s' * (tried != 1)}**: in {held:,} of them {words}.")
+    head = _row("th", ["", "tried", "held", "measured"])
+    rows = "".join(
+        f'<tr><th scope="row">{escape(r["name"])}</th><td>{r["tried"]:,}</td><td>{r["held"]:,}</td>'
+        f"<td>{escape(_facts(r['facts']))}</td></tr>"
+        for r in last
+    )
+    r = last[-1]
+    about = f"Recorded {r['date'][:10]} by `{r['commit']}` with Python {r['versions']['python']} and torch"
+    about += f" {r['versions']['torch']}, in `results/stress.jsonl`."
+    table = _raw(_scroll("What was tried, and how often it held", head + rows, "numbers"))
+    return "\n\n".join(["\n".join(lines), table, about]) + "\n"
+
+
+def _facts(facts: dict) -> str:
+    """Return what a load has measured, in words."""
+    units = {"mb": "MB", "us": "µs"}
+    words = []
+    for name, value in facts.items():
+        stem, _, unit = name.replace("_wall", " by the clock").rpartition("_")
+        words.append(f"{stem} {value:,g} {units[unit]}" if unit in units else f"{name.replace('_', ' ')} {value:,g}")
+    return ", ".join(words)
 
 
 # ---------------------------------------------------------------- the methods

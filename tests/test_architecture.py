@@ -19,13 +19,13 @@ MAY_IMPORT = {  # a room, and the rooms it may know beside itself
     "inputs": set(),
     "storage": set(),
     "plasticity": set(),
-    "circle": set(),
+    "circle": {"inputs"},
     # datasets -> hashers -> codes -> search -> metrics, the way of the data
     "datasets": {"inputs", "storage"},
     "hashers": {"inputs", "storage", "plasticity", "codes", "counting"},
-    "codes": {"storage", "counting"},
+    "codes": {"inputs", "storage", "counting"},
     "counting": set(),
-    "search": {"codes", "counting"},
+    "search": {"inputs", "codes", "counting"},
     "metrics": {"inputs", "codes", "counting", "search"},
     # past one machine
     "distributed": {"inputs", "storage", "plasticity", "hashers", "codes"},

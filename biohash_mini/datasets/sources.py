@@ -105,7 +105,7 @@ SPECS = {
 
 def known(name: str) -> Spec:
     """Return what is known of a data set; ValueError lists the names there are."""
-    if name not in SPECS:
+    if not isinstance(name, str) or name not in SPECS:
         raise ValueError(f"unknown data set {name!r}; choose one of {', '.join(SPECS)}")
     return SPECS[name]
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ..inputs import count as whole
 from ..inputs import require, unit_of
 from ..storage import digest, load_arrays
 from .decoders import decode_words
@@ -97,9 +98,9 @@ class Dataset:
         The paper takes 10,000 of 50,000 words. ``size=None`` takes that many, or a fifth of a smaller data set. There
         are no labels: :func:`nearest` gives the truth, in which every query also finds itself.
         """
-        size = min(10_000, len(self) // 5) if size is None else size
-        require(0 < size < len(self), f"size={size} must leave rows to train on: choose 1 to {len(self) - 1}")
-        order = np.random.default_rng(seed).permutation(len(self))
+        most = len(self) - 1  # a row is left to train on
+        size = min(10_000, len(self) // 5) if size is None else whole("size", size, 1, most)
+        order = np.random.default_rng(whole("seed", seed, 0)).permutation(len(self))
         chosen, rest = np.sort(order[:size]), np.sort(order[size:])
         return self._task(chosen, chosen, train=self.vectors(rest), labelled=False)
 
@@ -128,7 +129,9 @@ def load(name: str, profile: str = "mini", *, pool: bool = True) -> Dataset:
     require(profile in PROFILES, f"unknown profile {profile!r}; choose one of {', '.join(PROFILES)}")
     layer = SAMPLE_LAYER if name in FEATURES else ""
     if profile == "full" and name in FEATURES:
-        arrays, about = load_arrays(find(name))
+        arrays, about = load_arrays(path := find(name))
+        features = {"X", "labels"} <= set(arrays) and {"network", "layer", "side"} <= set(about)
+        require(features, f"{path} does not hold features of images: move it away and extract them anew")
         sha256 = digest(arrays)
         if about["layer"] == "pool5" and pool:
             arrays["X"], about["layer"] = pool_positions(arrays["X"], about["network"]), "pooled"
@@ -152,9 +155,8 @@ def sample_per_class(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
     """Return ``count`` random row numbers of each class, ascending, shape (classes * count,)."""
     classes, sizes = np.unique(labels, return_counts=True)
     most = sizes.min() - 1
-    if not 0 < count <= most:
-        raise ValueError(f"cannot take {count} rows per class: choose 1 to {most}, so that each class keeps one")
-    rng = np.random.default_rng(seed)
+    count = whole("the number of rows per class", count, 1, most)  # so that each class keeps one
+    rng = np.random.default_rng(whole("seed", seed, 0))
     return np.sort(np.concatenate([rng.choice(np.flatnonzero(labels == c), count, replace=False) for c in classes]))
 
 
@@ -165,7 +167,7 @@ def nearest(queries: np.ndarray, database: np.ndarray, top: int, metric: str = "
     computed, in float32 by faiss: nothing is approximated but the last digits. A query in the database finds itself.
     """
     require(metric in ("euclidean", "cosine"), f"unknown metric {metric!r}; choose euclidean or cosine")
-    require(0 < top <= len(database), f"top={top} must lie in 1..{len(database)}, the size of the database")
+    top = whole("top", top, 1, len(database))
     faiss = optional("faiss", extra="faiss")
     with np.errstate(over="ignore"):
         Q, X = (np.array(a, np.float32, order="C") for a in (queries, database))  # copies: faiss normalises in place

@@ -100,6 +100,18 @@ def _records(path: Path, lines: list[bytes]) -> list[Record]:
     return list(found.values())
 
 
+def line(experiment: str, number: int, where: Path | None = None) -> Record:
+    """Return the record of a line, counted from 1; ValueError if there is none."""
+    path = (where or folder()) / f"{experiment}.jsonl"
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    if not 1 <= number <= len(lines):
+        raise ValueError(f"{path} has {len(lines)} lines, and so no line {number}")
+    try:
+        return _checked(json.loads(lines[number - 1]))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}, line {number} is no record: {error}") from None
+
+
 def _checked(record: Any) -> Record:
     """Return the record if it says what was measured, in the right types; ValueError names the field that does not."""
     if not isinstance(record, dict):

@@ -186,7 +186,7 @@ def test_an_even_number_of_units_has_one_flat_direction_and_an_odd_number_none(m
 
 
 def test_an_unreachable_number_of_units_is_refused():
-    with pytest.raises(ValueError, match="at least 1, got 0"):
+    with pytest.raises(ValueError, match="n_units must be an integer from 1 to 10000, got 0"):
         circle.optimal_angles(0)
 
 

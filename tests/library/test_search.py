@@ -135,7 +135,7 @@ def test_codes_with_all_units_on_are_all_at_distance_zero(layout):
 
 def test_bad_questions_get_clear_answers():
     codes = random_codes("sparse", 5, 30, 3)
-    with pytest.raises(ValueError, match="top must be at least 1"):
+    with pytest.raises(ValueError, match="top must be an integer of at least 1"):
         HammingIndex(codes).search(codes, 0)
     with pytest.raises(ValueError, match="cannot compare"):
         HammingIndex(codes).search(random_codes("sparse", 5, 31, 3))

@@ -1,10 +1,13 @@
 """Every chapter executes on the embedded data, and is committed in the agreed form."""
 
 import re
+import shutil
+from pathlib import Path
 
 import nbformat
 import pytest
 
+from book import build
 from book.build import execute_all, notebooks
 
 CHAPTERS = pytest.mark.parametrize("chapter", notebooks(), ids=lambda path: path.stem)
@@ -48,3 +51,26 @@ def test_the_claims_of_a_chapter_know_its_parameters(chapter):
     values = {name: values[name] for name in values.get("__annotations__", {})}
     for call in re.findall(r"^written_for\((.*)\)$", "\n".join(cell.source for cell in cells), re.MULTILINE):
         assert eval(f"dict({call})") == values
+
+
+def test_a_kill_before_the_seal_leaves_no_copy_of_another_text_with_a_seal(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "EXECUTED", tmp_path / "executed")
+    notebook, other = tmp_path / "chapter.ipynb", tmp_path / "other.ipynb"
+    for path, text in ((notebook, "1 + 1"), (other, "2 + 2")):
+        nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text, id="a")]), path)
+    before = notebook.read_bytes()
+    (tmp_path / "executed").mkdir()
+    notebook.rename(tmp_path / "executed" / "chapter.ipynb")
+    notebook.write_bytes(before)
+    (tmp_path / "executed" / "chapter.sha256").write_text(build.fingerprint(notebook))
+    assert build.is_fresh(notebook)
+    notebook.write_bytes(other.read_bytes())
+    monkeypatch.setattr("papermill.execute_notebook", lambda source, target, **_: shutil.copy(source, target))
+    monkeypatch.setattr(build, "_sign", lambda path: None)
+    monkeypatch.setattr(Path, "write_text", lambda *_: pytest.fail("killed"))
+    with pytest.raises(pytest.fail.Exception, match="killed"):
+        build.execute(notebook)
+    monkeypatch.undo()
+    monkeypatch.setattr(build, "EXECUTED", tmp_path / "executed")
+    notebook.write_bytes(before)  # an edit taken back
+    assert not build.is_fresh(notebook)

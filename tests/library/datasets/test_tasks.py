@@ -146,13 +146,13 @@ def test_validation_of_a_bare_task_numbers_its_rows():
 
 @pytest.mark.parametrize("count", [0, -1, 1_100, 5_000])
 def test_a_class_must_keep_a_row(mnist, count):
-    with pytest.raises(ValueError, match="choose 1 to 1099"):
+    with pytest.raises(ValueError, match="per class must be an integer from 1 to 1099"):
         mnist.retrieval_task(queries_per_class=count)
 
 
 def test_sampling_allows_the_largest_count_that_leaves_a_row():
     assert sample_per_class(np.array([0, 0, 1, 1, 1]), 1, seed=0).shape == (2,)
-    with pytest.raises(ValueError, match="cannot take 2 rows"):
+    with pytest.raises(ValueError, match="rows per class must be an integer from 1 to 1, got 2"):
         sample_per_class(np.array([0, 0, 1, 1, 1]), 2, seed=0)
 
 
@@ -179,7 +179,7 @@ def test_tasks_say_what_they_need(glove):
     with pytest.raises(ValueError, match="needs labels"):
         glove.word_task().validation()
     for size in (0, 12_000):
-        with pytest.raises(ValueError, match="choose 1 to 11999"):
+        with pytest.raises(ValueError, match="size must be an integer from 1 to 11999"):
             glove.word_task(size=size)
 
 
@@ -222,7 +222,7 @@ def test_nearest_refuses_what_it_cannot_do():
     with pytest.raises(ValueError, match="euclidean or cosine"):
         nearest(X, X, 1, metric="manhattan")
     for top in (0, 4):
-        with pytest.raises(ValueError, match=r"1\.\.3"):
+        with pytest.raises(ValueError, match="top must be an integer from 1 to 3"):
             nearest(X, X, top)
     assert nearest(X[:0], X, 2).shape == (0, 2)
 
