@@ -121,11 +121,13 @@ def retrieval_grid(
     return figure
 
 
-def compare(cells: Sequence[dict], methods: Sequence[str] | None = None, ylabel: str = "mAP (%)") -> Figure:
-    """Return a figure of reported cells: ours with its bounds over tie orders as whiskers, the paper's hollow.
+def compare(
+    cells: Sequence[dict], methods: Sequence[str] | None = None, ylabel: str = "mAP (%)", whiskers: bool = True
+) -> Figure:
+    """Return a figure of reported cells: ours filled, the paper's hollow, and a line from one to the other.
 
     ``cells`` are those of one experiment, as :func:`biohash_mini.reproduction.report.cells` yields them; ``methods``
-    the rows to draw, by default all that were measured.
+    the rows to draw, by default all that were measured. ``whiskers`` reach from the worst to the best order of ties.
     """
     methods = list(methods or dict.fromkeys(c["method"] for c in cells if c["ours"] is not None))
     lengths = sorted({c["hash_length"] for c in cells})
@@ -137,12 +139,14 @@ def compare(cells: Sequence[dict], methods: Sequence[str] | None = None, ylabel:
         color = colors[i]
         mark = "v" if color in colors[:i] else "o"  # a second row of the same method
         for at, c in zip(x, rows, strict=True):
-            if c["best"] is not None:
+            if whiskers and c["best"] is not None:
                 ax.vlines(at, c["worst"], c["best"], color=color, lw=1, alpha=0.5)
+            if None not in (c["paper"], c["ours"]):
+                ax.vlines(at, *sorted((c["paper"], c["ours"])), color=color, lw=2)
         ax.plot(x, [c["ours"] for c in rows], mark, ms=4, color=color, label=method)  # None is not drawn
         ax.plot(x, [c["paper"] for c in rows], "D", ms=6, mfc="none", mec=color, mew=1)
     ax.plot([], [], "D", ms=6, mfc="none", mec="black", label="paper")
-    if any(c["best"] is not None for c in cells):
+    if whiskers and any(c["best"] is not None for c in cells):
         ax.vlines([], [], [], color="black", lw=1, alpha=0.5, label="tie orders, worst to best")
     ax.set(xlabel="hash length k", ylabel=ylabel)
     ax.set_xticks(range(len(lengths)), lengths)
