@@ -64,7 +64,8 @@ function render({ model, el }) {
   const layout = (k) => (cache[k] ??= places(get("maps")[k]));
   const known = (k) => String(k) in get("maps");
   let [from, to, now, moment] = [[], [], [], 1]; // maps, and how far the move has come
-  let [chosen, playing, timer] = [null, false, 0];
+  const chosen = new Set(); // classes that are shown; none means all
+  let [playing, timer] = [false, 0];
 
   // ---- elements
   const lines = h("svg:g", { class: "bh-near" });
@@ -77,7 +78,7 @@ function render({ model, el }) {
   const label = "Map of the codes. Arrow keys go from point to point.";
   const keys = { tabindex: 0, role: "application", "aria-label": label, onkeydown: key };
   const map = h("div", { class: "bh-map", ...keys, onpointermove: point, onpointerdown: point }, picture);
-  const entry = (name, c) => ({ style: color(c), "aria-label": `only class ${name}`, "aria-pressed": false });
+  const entry = (name, c) => ({ style: color(c), "aria-label": `show class ${name}`, "aria-pressed": false });
   const legend = names.map((name, c) => button(name, () => pick(c), entry(name, c)));
 
   const range = { type: "range", name: "hash_length", min: 0, max: stops.length - 1, "aria-label": "units on, k" };
@@ -88,7 +89,7 @@ function render({ model, el }) {
   const [guess, curve] = [h("svg:line", { class: "bh-goal" }), h("svg:polyline", { class: "bh-line" })];
   const [here, ticks] = [h("svg:circle", { r: 5 }), h("svg:g")];
   const plot = h("svg:svg", { viewBox: "0 0 300 118", "aria-hidden": "true", class: "bh-curve" });
-  plot.append(guess, curve, here, ticks);
+  plot.append(ticks, guess, curve, here);
   const [status, words] = ["bh-muted", ""].map((name) => h("p", { class: name, "aria-live": "polite" }));
   const [image, others] = [h("div", { class: "bh-large" }), h("div", { class: "bh-ten" })];
   const hint = "Hover over a point or tap it, or select the map and use the arrow keys. Each map starts from that of " +
@@ -146,13 +147,17 @@ function render({ model, el }) {
     put(input, { "aria-valuetext": `${k} of ${m} units, activity ${percent(k / m, 2)}` });
     const all = Object.entries(get("purity")).map(([j, p]) => [Number(j), p]).sort(([i], [j]) => i - j);
     const [low, high] = [Math.log(all[0][0]), Math.log(all.at(-1)[0])];
-    const x = (j) => 16 + (268 * (Math.log(j) - low)) / (high - low || 1);
-    const y = (p) => 92 - 84 * p;
+    const x = (j) => 48 + (236 * (Math.log(j) - low)) / (high - low || 1);
+    const y = (p) => 94 - 84 * p;
     const level = chance(labels);
     curve.setAttribute("points", all.map(([j, p]) => `${x(j)},${y(p)}`).join(" "));
-    put(guess, { x1: 4, x2: 296, y1: y(level), y2: y(level) });
+    put(guess, { x1: 36, x2: 296, y1: y(level), y2: y(level) });
     const text = (at, s, style) => h("svg:text", { ...at, class: style ?? "" }, s);
     const axis = carried.map((j) => text({ x: x(j), y: 110 }, j));
+    for (const p of [0, 0.5, 1]) {
+      axis.push(h("svg:line", { x1: 36, x2: 296, y1: y(p), y2: y(p) }));
+      axis.push(text({ x: 31, y: y(p) + 4 }, percent(p), "bh-end"));
+    }
     ticks.replaceChildren(...axis, text({ x: 296, y: y(level) - 4 }, `by chance ${percent(level)}`, "bh-end"));
     here.style.visibility = ready ? "" : "hidden";
     if (ready) put(here, { cx: x(k), cy: y(get("purity")[k]) });
@@ -215,7 +220,7 @@ function render({ model, el }) {
   function point(event) {
     const box = map.getBoundingClientRect();
     const [u, v] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
-    const visible = (i) => chosen === null || labels[i] === chosen;
+    const visible = (i) => shown(labels[i]);
     const away = ([x, y]) => Math.hypot(x + 106 - 212 * u, y + 106 - 212 * v);
     const far = now.map((at, i) => (visible(i) ? away(place(at)) : Infinity));
     const best = far.indexOf(Math.min(...far));
@@ -226,10 +231,11 @@ function render({ model, el }) {
     event.preventDefault();
     show(toward(to, get("item"), ARROWS[event.key]));
   }
+  const shown = (c) => !chosen.size || chosen.has(c);
   function pick(c) {
-    chosen = chosen === c ? null : c;
-    legend.forEach((entry, i) => put(entry, { "aria-pressed": chosen === i }));
-    classes.forEach((group, i) => group.classList.toggle("bh-faint", chosen !== null && chosen !== i));
+    if (!chosen.delete(c)) chosen.add(c);
+    legend.forEach((entry, i) => put(entry, { "aria-pressed": chosen.has(i) }));
+    classes.forEach((group, i) => group.classList.toggle("bh-faint", !shown(i)));
   }
 
   // ---- changes, from the reader or from Python

@@ -263,14 +263,22 @@ def test_a_point_shows_its_image_on_hover_and_by_keys(show):
     assert f"{same} are" in words.inner_text()
 
 
-def test_a_class_can_be_singled_out(show):
+def test_one_class_or_several_can_be_singled_out(show):
     page = show(explorer())
-    three = page.get_by_role("button", name="only class 3")
+    three, nine = (page.get_by_role("button", name=f"show class {name}") for name in (3, 9))
     three.click()
     assert three.get_attribute("aria-pressed") == "true"
     assert page.locator(".bh-map g.bh-faint").count() == 9
+    nine.click()
+    assert page.locator(".bh-map g.bh-faint").count() == 8
     three.click()
+    nine.click()
     assert page.locator(".bh-map g.bh-faint").count() == 0
+
+
+def test_the_chart_of_purity_has_ticks(show):
+    words = show(explorer()).locator(".bh-curve text").all_inner_texts()
+    assert {"0%", "50%", "100%"} <= set(words)
 
 
 @pytest.mark.parametrize("motion", ["reduce", "no-preference"])
