@@ -40,5 +40,5 @@ def test_costs_are_measured_and_their_slopes_are_finite():
     cost = growth.measure(small)
     assert min(cost) > 0 and cost.index == pytest.approx(16, rel=0.1)  # four numbers of four bytes
     slopes = growth.slopes(cost, small)
-    assert slopes.shape == (4, 4) and slopes.notna().all(None)
+    assert slopes.shape == (4, 4) and slopes.notna().all(axis=None)
     assert slopes.loc["index", "k"] == pytest.approx(1, abs=0.1)
