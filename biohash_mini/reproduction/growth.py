@@ -39,7 +39,7 @@ class Cost(NamedTuple):
     training: float
     encoding: float
     search: float
-    index: float
+    memory: float
 
 
 def seconds(call: Callable[[], Any], repeats: int = 2) -> float:
@@ -108,7 +108,7 @@ def scaled(cost: Cost, measured: Size, wanted: Size) -> Cost:
     """
     work = (wanted.n * wanted.d * wanted.m) / (measured.n * measured.d * measured.m)
     entries = (wanted.n * wanted.k**2 / wanted.m) / (COPIES * measured.n * measured.k**2 / measured.m)
-    return Cost(cost.training * work, cost.encoding * work, cost.search * entries, cost.index * wanted.k / measured.k)
+    return Cost(cost.training * work, cost.encoding * work, cost.search * entries, cost.memory * wanted.k / measured.k)
 
 
 def limits(cost: Cost, measured: Size, wanted: Size, machine: Machine = LAPTOP) -> pd.Series:
@@ -117,7 +117,7 @@ def limits(cost: Cost, measured: Size, wanted: Size, machine: Machine = LAPTOP) 
     return pd.Series(
         {
             "vectors in memory": machine.memory / (4 * wanted.d),
-            "index in memory": machine.memory / one.index,
+            "index in memory": machine.memory / one.memory,
             "codes in memory": machine.memory / (wanted.k * _number_bytes(wanted.m)),
             "a query while you wait": machine.patience / one.search,
             "a pass of training overnight": machine.night / one.training,

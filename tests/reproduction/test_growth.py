@@ -12,12 +12,12 @@ def test_costs_are_scaled_by_the_work_they_are_made_of():
     there = growth.scaled(Cost(1.0, 2.0, 3.0, 32.0), measured, wanted)
     assert there.training == 40 and there.encoding == 80  # ten times the rows, twice the inputs and the units
     assert there.search == pytest.approx(3 * (10_000 / items) * 4 / 2)
-    assert there.index == 64
+    assert there.memory == 64
 
 
 def test_a_machine_ends_where_its_resources_do():
     measured = Size(1000, 100, 2000, 8)
-    cost = Cost(training=1.0, encoding=1.0, search=0.001, index=32.0)
+    cost = Cost(training=1.0, encoding=1.0, search=0.001, memory=32.0)
     found = growth.limits(cost, measured, measured, Machine(memory=1e6, night=10.0, patience=0.1))
     assert found["vectors in memory"] == 1e6 / 400
     assert found["index in memory"] == 1e6 / 32
@@ -38,7 +38,7 @@ def test_the_bill_counts_bytes_products_and_entries():
 def test_costs_are_measured_and_their_slopes_are_finite():
     small = Size(200, 16, 600, 4)
     cost = growth.measure(small)
-    assert min(cost) > 0 and cost.index == pytest.approx(16, rel=0.1)  # four numbers of four bytes
+    assert min(cost) > 0 and cost.memory == pytest.approx(16, rel=0.1)  # four numbers of four bytes
     slopes = growth.slopes(cost, small)
-    assert slopes.shape == (4, 4) and slopes.notna().all(None)
-    assert slopes.loc["index", "k"] == pytest.approx(1, abs=0.1)
+    assert slopes.shape == (4, 4) and slopes.notna().all(axis=None)
+    assert slopes.loc["memory", "k"] == pytest.approx(1, abs=0.1)
