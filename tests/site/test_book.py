@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from book import build
-from book._ext import printed
+from book._ext import policy, printed
 from book.build import BUILD, settings
 
 HTML = BUILD / "html"
@@ -95,6 +95,12 @@ def test_a_shared_link_shows_a_card(file):
     tags = dict(re.findall(r'<meta property="(og:\w+)" content="([^"]+)"', file.read_text("utf-8")))
     assert {"og:title", "og:description", "og:url", "og:image"} <= set(tags)
     assert (HTML / "_static" / tags["og:image"].rsplit("/", 1)[1]).exists()
+
+
+@EVERY_PAGE
+def test_a_page_tells_the_browser_to_ask_no_other_server(file):
+    head = file.read_text("utf-8").split("</head>")[0]
+    assert policy.META in head and head.index(policy.META) < head.index("<script")
 
 
 def test_the_cover_moves(open_file):
