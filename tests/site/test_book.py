@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from book import build
-from book._ext import printed
+from book._ext import policy, printed
 from book.build import BUILD, settings
 
 HTML = BUILD / "html"
@@ -104,6 +104,12 @@ def test_the_cover_names_the_paper_and_answers_on_its_first_screen(open_file):
     for start in ("Where is BioHash first?", "Which tables match?", "Which do not?", "What surprised us?"):
         assert page.get_by_text(start).bounding_box()["y"] < 900
     assert page.locator("figure").first.bounding_box()["y"] < 700
+
+
+@EVERY_PAGE
+def test_a_page_tells_the_browser_to_ask_no_other_server(file):
+    head = file.read_text("utf-8").split("</head>")[0]
+    assert policy.META in head and head.index(policy.META) < head.index("<script")
 
 
 def test_the_cover_moves(open_file):

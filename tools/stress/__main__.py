@@ -38,6 +38,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, help="folder of the record (default: results)")
     given = parser.parse_args(words)
     os.environ["PYTHONWARNINGS"] = "ignore::UserWarning:multiprocessing.resource_tracker"  # semaphores of the killed
+    provenance("cpu")  # notes the code as it is now, whatever is edited meanwhile
     began = time.perf_counter()
     found = list(tallies(given.short, given.parts))
     for part in given.parts:
