@@ -36,13 +36,13 @@ def show(figure: Figure, caption: str, *, alt: str = "", name: str = "", stack: 
 
 
 def restack(figure: Figure) -> bool:
-    """Return whether the figure could be made narrow, which it then is: panels of one row below each other."""
+    """Return whether the figure could be made narrow, which it then is: panels of one row stand in one column."""
     panels = [ax for ax in figure.axes if ax.get_subplotspec() is not None]
     grids = {id(ax.get_subplotspec().get_gridspec()): ax.get_subplotspec().get_gridspec() for ax in panels}
-    if len(grids) != 1 or next(iter(grids.values())).nrows != 1 or len(panels) > 4:
+    if len(grids) != 1 or 1 not in (grid := next(iter(grids.values()))).get_geometry() or len(panels) > 4:
         return False
-    height = figure.get_size_inches()[1]
-    if len(panels) > 1:
+    height = figure.get_size_inches()[1] if grid.nrows == 1 else figure.get_size_inches()[1] / len(panels)
+    if grid.ncols > 1:
         below = figure.add_gridspec(len(panels), 1)
         for i, ax in enumerate(panels):
             ax.set_subplotspec(below[i, 0])

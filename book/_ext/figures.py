@@ -82,8 +82,8 @@ class Pictures(SphinxPostTransform):
             box = " ".join(f'{key}="{round(float(value) * 4 / 3)}"' for key, value in size.items())
             other = f'<source media="{NARROW}" srcset="{up}{names[narrow]}">' if narrow in names else ""
             alt = escape(image.get("alt", ""))
-            wide = "" if narrow in names else ' class="wide"'
-            picture = f'<img src="{up}{names[source]}" alt="{alt}" {box} loading="lazy"{wide}>'
+            kind = "dark-light" if narrow in names else "dark-light wide"  # the first keeps the theme from dimming it
+            picture = f'<img src="{up}{names[source]}" alt="{alt}" {box} loading="lazy" class="{kind}">'
             parts.append(f'<picture class="on-{look}">{other}{picture}</picture>')
         return "".join(parts)
 

@@ -148,7 +148,7 @@ def test_ids_of_a_page_are_unique(file):
 def test_a_chapter_has_a_number_and_says_how_to_cite_it(file):
     page = BeautifulSoup(file.read_text("utf-8"), "html.parser")
     number = int(file.stem[:2])
-    assert page.h1.get_text().startswith(f"{number}. ")
+    assert page.select_one("article h1").get_text().startswith(f"{number}. ")
     assert f"chapter   = {{{number}}}" in page.select_one("details.cite-this pre").get_text()
     labels = [link.get_text(strip=True) for link in page.select(".article-header-buttons a")]
     assert {"Suggest an edit", "Report a problem", "Repository"} <= set(labels)
@@ -159,7 +159,7 @@ def test_every_figure_has_a_number_and_a_caption(file):
     page = BeautifulSoup(file.read_text("utf-8"), "html.parser")
     assert not [img["src"] for img in page.select(".cell_output img") if not img.find_parent("figure")]
     for figure in page.select(".cell_output figure"):
-        assert re.match(r"Figure \d+\.\d+ \w", figure.figcaption.get_text())
+        assert re.match(r"Figure \d+\.\d+ \w", figure.figcaption.get_text().strip())
 
 
 @EVERY_SECOND

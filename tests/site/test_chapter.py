@@ -62,6 +62,13 @@ def test_panels_of_a_row_stack_with_the_label_they_shared():
     plt.close(figure)
 
 
+def test_a_column_of_panels_becomes_narrow_and_no_taller():
+    figure, _ = plt.subplots(2, 1, figsize=(7.4, 5))
+    assert ours.restack(figure)
+    assert figure.get_size_inches().tolist() == [ours.NARROW, 5]
+    plt.close(figure)
+
+
 def test_a_grid_of_pictures_is_not_stacked():
     figure, _ = plt.subplots(2, 5)
     assert not ours.restack(figure)
