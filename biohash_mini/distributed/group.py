@@ -45,15 +45,15 @@ def agree(problem: str, device: torch.device) -> None:
 def process_group(device: str = "auto") -> Iterator[str]:
     """Join the processes that torchrun started, for the length of a block; yield the device of this one.
 
-    On graphics cards each process of a machine takes its own.
+    Each process of a machine takes a graphics card of its own, and nccl connects them; gloo connects processors.
     """
-    place = torch_device(device)
-    if place.type == "cuda":
-        place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    cards = torch_device(device).type == "cuda"
+    place = f"cuda:{os.environ['LOCAL_RANK']}" if cards else "cpu"
+    if cards:
         torch.cuda.set_device(place)
-    dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
+    dist.init_process_group("nccl" if cards else "gloo")
     try:
-        yield str(place)
+        yield place
     finally:
         dist.destroy_process_group()
 

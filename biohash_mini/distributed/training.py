@@ -69,7 +69,9 @@ class SharedRows(ReadRows):
         counts = torch.zeros(dist.get_world_size(), dtype=torch.int64, device=device)
         counts[dist.get_rank()] = len(own)
         ends = all_reduce(counts).cumsum(0).tolist()
-        self.shape = ends[-1], own.shape[1]
+        widest = int(all_reduce(torch.tensor(own.shape[1], device=device), dist.ReduceOp.MAX))
+        agree("" if own.shape[1] == widest else f"rows of {own.shape[1]} and of {widest} numbers are no matrix", device)
+        self.shape = ends[-1], widest
         self.first = ends[dist.get_rank()] - len(own)
         total, low, high = self._look(own)
         self.span = span(torch.stack([low, high]), center)

@@ -60,6 +60,7 @@ def test_several_processes_learn_what_one_learns(processes, digits, tmp_path):
     assert f"X[{bad_row}, 0] is nan" in said[0][0]
     assert "is the checkpoint of another training" in said[0][1]
     assert "LSH does not learn in several processes" in said[0][2]
+    assert "rows of 700 and of 784 numbers are no matrix" in said[0][3]
 
 
 def kill_a_worker(job, number, checkpoint):
