@@ -57,6 +57,7 @@ def command_lines(folder: Path, short: bool) -> Iterator[list[str]]:
             "--seeds": ["99", "-1", *_NUMBERS],
             "--workers": _COUNTS,
         },
+        ("rerun", "mnist", *out): {"--line": ["7", *_COUNTS], "--random": ["3", *_COUNTS], "--tolerance": _NUMBERS[:2]},
         ("report", *out): {"--profile": ["nothing", ""], "--nothing": [""]},
         ("features", "alexnet", "--profile", "mini", "--output", str(folder / "f")): {
             "--layer": ["fc8", ""],
