@@ -114,7 +114,7 @@ def page(cells: dict[str, list[dict]], folder: Path) -> str:
     alt = "For each table a hollow diamond, the paper's lead of BioHash, joined to a dot, ours; a line marks zero."
     caption = (
         "BioHash leads in most tables by about as much as the paper says. Its lead is over the best other method of "
-        f"the same table, at $k={LENGTH}$; to the right of the line it is first. The [report](report.md) has all values."
+        f"the same table, at $k={LENGTH}$; right of the line it is first. The [report](report.md) has all values."
     )
     shown = f"```{{figure}} _generated/_figures/leads.svg\n:name: fig-leads\n:alt: {alt}\n\n{caption}\n```"
     return f"{words(cells)}\n\n{shown}\n"
