@@ -277,7 +277,7 @@ def test_one_class_or_several_can_be_singled_out(show):
 
 
 def test_the_chart_of_purity_has_ticks(show):
-    words = show(explorer()).locator(".bh-curve text").all_inner_texts()
+    words = show(explorer()).locator(".bh-curve text").all_text_contents()
     assert {"0%", "50%", "100%"} <= set(words)
 
 
