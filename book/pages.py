@@ -255,9 +255,8 @@ PARTS = {  # what the campaign counts, and the words for it
 
 
 def promises_page(where: Path | None = None) -> str:
-    """Return what the last campaign of faults, malformed input and load has counted, as MyST."""
-    records = results.read("stress", where)
-    last = [r for r in records if r["seed"] == max(other["seed"] for other in records)]
+    """Return what the campaign of faults, malformed input and load has counted, each kind when it last ran, as MyST."""
+    last = list({r["method"]: r for r in results.read("stress", where)}.values())
     if not last:
         return "Nothing has been recorded yet: `make stress` runs the campaign.\n"
     lines = []
@@ -283,8 +282,9 @@ def _facts(facts: dict) -> str:
     units = {"mb": "MB", "us": "µs"}
     words = []
     for name, value in facts.items():
-        stem, _, unit = name.replace("_wall", " by the clock").rpartition("_")
-        words.append(f"{stem} {value:,g} {units[unit]}" if unit in units else f"{name.replace('_', ' ')} {value:,g}")
+        stem, _, unit = name.removesuffix("_wall").rpartition("_")
+        clock = " by the clock" * name.endswith("_wall")
+        words.append(f"{stem or unit} {value:,.10g}{f' {units[unit]}' if unit in units else ''}{clock}")
     return ", ".join(words)
 
 

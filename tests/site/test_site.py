@@ -157,13 +157,13 @@ def test_the_cover_links_only_tables_of_the_report():
 def test_the_page_of_promises_shows_the_last_campaign(tmp_path):
     assert "make stress" in pages.promises_page(tmp_path)
     more = {"name": "kill -9: saving", "part": "faults", "tried": 3, "held": 3, "facts": {}}
-    results.append("stress", {**record("old"), **more, "tried": 99}, tmp_path)
+    results.append("stress", {**record("faults"), **more, "tried": 99}, tmp_path)
     results.append("stress", {**record("faults"), **more, "seed": 1}, tmp_path)
     load = {"name": "one query", "part": "load", "tried": 2, "held": 1, "facts": {"p99": 2.5, "median_us_wall": 70}}
     results.append("stress", {**record("load"), **load, "seed": 1}, tmp_path)
     text = pages.promises_page(tmp_path)
     assert "**3 faults**: in 3 of them" in text and "99" not in text.replace("p99", "")
-    assert "**2 limits**: in 1 of them" in text and "p99 2.5, median us by the clock 70" in text
+    assert "**2 limits**: in 1 of them" in text and "p99 2.5, median 70 µs by the clock" in text
 
 
 # ---------------------------------------------------------------- the status
