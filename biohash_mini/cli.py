@@ -44,9 +44,7 @@ def build_parser() -> argparse.ArgumentParser:
     each = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name: str, action, about: str, example: str) -> argparse.ArgumentParser:
-        sub = each.add_parser(
-            name, help=about, description=about, epilog=f"example:\n  {example}", formatter_class=raw
-        )
+        sub = each.add_parser(name, help=about, description=about, epilog=f"example:\n  {example}", formatter_class=raw)
         sub.set_defaults(action_function=action)
         return sub
 

@@ -87,7 +87,7 @@ def _search_calls(peer: str, database: Codes, queries: Codes, tops: list[int], t
         from usearch.index import MetricKind, ScalarKind
         from usearch.index import search as exact
 
-        kinds = {"exact": True, "threads": threads, "dtype": ScalarKind.B1}
+        kinds: dict[str, Any] = {"exact": True, "threads": threads, "dtype": ScalarKind.B1}
         calls = {}
         search = lambda one, top: exact(packed, asked[:1] if one else asked, top, MetricKind.Hamming, **kinds)  # noqa: E731
     else:
