@@ -180,7 +180,7 @@ def test_the_quiz_explains_the_answer_that_is_chosen(file, open_file):
         question.get_by_role("radio").first.check()
         said = question.locator(".quiz-why:visible")
         assert said.count() == 1
-        assert question.get_by_role("status").inner_text() == said.inner_text()
+        assert question.get_by_role("status").text_content() == said.text_content()
 
 
 @EVERY_SECOND
