@@ -10,6 +10,7 @@ import torch
 
 from biohash_mini import BioConvHash
 from biohash_mini.datasets import load, sample_per_class
+from book.build import BUILD
 
 pytest.importorskip("anywidget", reason="the widgets need the extra [widgets]")
 from biohash_mini.widgets import ChannelExplorer
@@ -103,3 +104,14 @@ def test_another_digit_can_be_chosen(show):
 
 def test_without_scripts_there_is_a_picture():
     assert "data:image/png" in explorer().picture()
+
+
+@pytest.mark.book
+def test_the_explorer_works_in_its_chapter(open_file):
+    file = BUILD / "html" / "notebooks" / "10_convolution.html"
+    widget = open_file(file, width=1280).locator(".bh-channels")
+    few, mean = widget.locator(".bh-strip .bh-same").count(), widget.locator(".bh-mean").inner_text()
+    widget.get_by_label("channels that may speak").press("End")
+    assert widget.locator(".bh-strip .bh-same").count() < few
+    assert widget.locator(".bh-mean").inner_text() != mean
+    assert file.stat().st_size < 1_500_000
