@@ -122,12 +122,13 @@ def retrieval_grid(
 
 
 def compare(
-    cells: Sequence[dict], methods: Sequence[str] | None = None, ylabel: str = "mAP (%)", whiskers: bool = True
+    cells: Sequence[dict], methods: Sequence[str] | None = None, ylabel: str = "mAP (%)", whiskers: bool = False
 ) -> Figure:
-    """Return a figure of reported cells: ours filled, the paper's hollow, and a line from one to the other.
+    """Return a figure of reported cells: ours filled, the paper's hollow, a line from one to the other.
 
     ``cells`` are those of one experiment, as :func:`biohash_mini.reproduction.report.cells` yields them; ``methods``
-    the rows to draw, by default all that were measured. ``whiskers`` reach from the worst to the best order of ties.
+    the rows to draw, by default all that were measured. ``whiskers`` are the bounds over tie orders; without them the
+    scale follows the values.
     """
     methods = list(methods or dict.fromkeys(c["method"] for c in cells if c["ours"] is not None))
     lengths = sorted({c["hash_length"] for c in cells})
@@ -139,10 +140,10 @@ def compare(
         color = colors[i]
         mark = "v" if color in colors[:i] else "o"  # a second row of the same method
         for at, c in zip(x, rows, strict=True):
+            if None not in (c["paper"], c["ours"]):
+                ax.vlines(at, c["paper"], c["ours"], color=color, lw=2, alpha=0.35)
             if whiskers and c["best"] is not None:
                 ax.vlines(at, c["worst"], c["best"], color=color, lw=1, alpha=0.5)
-            if None not in (c["paper"], c["ours"]):
-                ax.vlines(at, *sorted((c["paper"], c["ours"])), color=color, lw=2)
         ax.plot(x, [c["ours"] for c in rows], mark, ms=4, color=color, label=method)  # None is not drawn
         ax.plot(x, [c["paper"] for c in rows], "D", ms=6, mfc="none", mec=color, mew=1)
     ax.plot([], [], "D", ms=6, mfc="none", mec="black", label="paper")
