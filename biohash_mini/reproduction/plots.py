@@ -140,10 +140,10 @@ def compare(
         color = colors[i]
         mark = "v" if color in colors[:i] else "o"  # a second row of the same method
         for at, c in zip(x, rows, strict=True):
+            if None not in (c["paper"], c["ours"]):
+                ax.vlines(at, c["paper"], c["ours"], color=color, lw=2, alpha=0.35)
             if whiskers and c["best"] is not None:
                 ax.vlines(at, c["worst"], c["best"], color=color, lw=1, alpha=0.5)
-            if None not in (c["paper"], c["ours"]):
-                ax.vlines(at, *sorted((c["paper"], c["ours"])), color=color, lw=2)
         ax.plot(x, [c["ours"] for c in rows], mark, ms=4, color=color, label=method)  # None is not drawn
         ax.plot(x, [c["paper"] for c in rows], "D", ms=6, mfc="none", mec=color, mew=1)
     ax.plot([], [], "D", ms=6, mfc="none", mec="black", label="paper")
