@@ -1,11 +1,25 @@
 """The short form of the campaign of faults and malformed input; `make stress` runs the long one."""
 
+import os
 import random
+import tempfile
 
 import pytest
 
+from biohash_mini.datasets import sources
 from tools.stress import Tally, __main__, disk, faults, jobs, malformed, words
 from tools.stress.jobs import STAGES, Stage
+
+
+@pytest.fixture(autouse=True)
+def afterwards_as_before():
+    """Take back what the campaign sets for the processes that it starts."""
+    variables, data_sets = dict(os.environ), dict(sources.SPECS)
+    yield
+    for now, before in ((os.environ, variables), (sources.SPECS, data_sets)):
+        now.clear()
+        now.update(before)
+    tempfile.tempdir = None
 
 
 @pytest.mark.parametrize("part", ["faults", "malformed input"])
