@@ -15,7 +15,7 @@ from .training import fit
 def fit_and_encode(hasher: Hasher, X: np.ndarray, checkpoint: Path, seconds: float) -> Codes | None:
     """Return the codes of X (n, d) in process 0, and None in the others; the hasher is fitted to X in all of them.
 
-    X is the whole matrix, as a mapped file: each process reads its :func:`share` of it. The checkpoint is removed once
+    X is the whole matrix, as a mapped file: each process reads its ``share`` of it. The checkpoint is removed once
     its training has ended. An error that all processes have is raised in the first; the others leave without a word.
     """
     with process_group(hasher.device) as device:
