@@ -66,7 +66,7 @@ def _show(ax: Axes, image: np.ndarray, shape: Sequence[int] | None) -> None:
         image = image.reshape(round(len(image) ** 0.5), -1)
     elif image.ndim == 3 and len(image) in (1, 3):  # channels first
         image = np.moveaxis(image, 0, -1)
-    ax.imshow(image, cmap="gray_r", interpolation="nearest")
+    ax.imshow(image, cmap="gray_r", interpolation="none")
     ax.set(xticks=[], yticks=[])
     ax.grid(False)
     ax.spines[:].set_visible(False)

@@ -107,10 +107,17 @@ def mend_links(app: Sphinx, page: str, template: str, context: dict[str, Any], d
                 button["url"] = button["url"].split("?")[0] + f"?title=On%20{page}%3A%20"
 
 
+def mend_roles(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Give the entries of the list of references the role that a list asks for, not the one that was withdrawn."""
+    if "body" in context:
+        context["body"] = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register transforms and hook, the latter after the theme's own."""
+    """Register transforms and hooks, that of the links after the theme's own."""
     app.add_post_transform(CiteThis)
     app.add_post_transform(FoldedProofs)
     app.add_post_transform(Meanings)
     app.connect("html-page-context", mend_links, priority=901)
+    app.connect("html-page-context", mend_roles)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

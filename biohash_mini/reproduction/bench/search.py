@@ -150,7 +150,7 @@ def _rows(about: dict, peers: tuple[str, ...], targets: dict[str, float], codes:
 def sparse(quick: bool, threads: int, sizes: Sequence[Sequence[int]] = SIZES) -> Iterator[dict]:
     """Yield the rows of searches in sparse codes."""
     few, repeats, images = (20, 1, 500) if quick else (1000, 3, 10_000)
-    task = {"kind": "search", "asked": {}, "threads": threads, "repeats": repeats}
+    task = {"kind": "search", "asked": {"usearch": 100}, "threads": threads, "repeats": repeats}
     task["top"] = [10, 100] if quick else [10, 100, 1000]
     for n, k, m in [(2000, 4, 400)] if quick else sizes:
         about = {"what": "sparse search", "n": n, "k": k, "m": m, "queries": few}
