@@ -129,7 +129,8 @@ def seconds_of(peer: str, folder: str, task: dict) -> dict[str, float]:
     asked = min(len(queries), task["asked"].get(peer, len(queries)))  # slow peers answer fewer, and are scaled
     calls = _map_calls if task["kind"] == "mAP" else _search_calls
     found = calls(peer, database, queries[:asked], task["top"], task["threads"])
-    return {name: len(queries) / asked * process.best_seconds(call, task["repeats"]) for name, call in found.items()}
+    scale = {name: 1.0 if name in ("build", "one query") else len(queries) / asked for name in found}
+    return {name: scale[name] * process.best_seconds(call, task["repeats"]) for name, call in found.items()}
 
 
 def _rows(about: dict, peers: tuple[str, ...], targets: dict[str, float], codes: tuple, task: dict) -> Iterator[dict]:
