@@ -19,20 +19,12 @@ _BLOCK = 1 << 23  # values that are looked at together: 32 MB of float32
 
 
 def step_(
-    W: Tensor,
-    X: Tensor,
-    places: Tensor,
-    size: int,
-    lr: float,
-    *,
-    p: float = 2.0,
-    anti_rank: int = 2,
-    delta: float = 0.0,
-    reduction: Reduction = "max",
+    W: Tensor, X: Tensor, places: Tensor, size: int, lr: float, *, delta: float, reduction: Reduction, **rule: Any
 ) -> None:
     r"""Move W in place by one minibatch of ``size`` rows, as :func:`biohash_mini.plasticity.step_` does.
 
-    X (b, d) are the rows that this process holds, and ``places`` (b,) their places in the minibatch.
+    X (b, d) are the rows that this process holds, and ``places`` (b,) their places in the minibatch. The ``rule`` is
+    that of :func:`~biohash_mini.plasticity.pulls`: p and anti_rank.
 
     Notes
     -----
@@ -40,7 +32,7 @@ def step_(
     numbers of the winners and the sums of these alone: whatever is smaller. Of the places that the samples of a unit
     could share, all processes choose the first.
     """
-    own, x, s = pulls(X, W, p=p, anti_rank=anti_rank, delta=delta)
+    own, x, s = pulls(X, W, delta=delta, **rule)
     if len(W) <= size:
         moved = place = torch.arange(len(W), device=W.device)
         total = torch.cat(sums(x, s, own, len(W)), 1)  # (m, d + 2)
