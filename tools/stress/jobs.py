@@ -252,7 +252,8 @@ def _measured(folder: Path, told: list[str]) -> str:
 
 def command(folder: Path, tell: Tell) -> None:
     """Hash the rows of a file from the command line."""
-    np.save(folder / "x.npy", rows())
+    np.save(own := folder / f"{os.getpid()}.npy", rows())
+    own.replace(folder / "x.npy")  # whole at once: another process may have the last one mapped
     files = ["--model", str(folder / "model.safetensors"), "--codes", str(folder / "codes.safetensors")]
     if cli.main(["hash", str(folder / "x.npy"), "--hash-length", "8", *files]) == 0:
         tell("done")
