@@ -109,10 +109,15 @@ export function clock(el, tick) {
     schedule();
   });
   observer.observe(el);
+  const stop = () => {
+    wanted = false;
+    cancelAnimationFrame(frame); // a frame that is already asked for would tick once more
+    frame = 0;
+  };
   return {
     start: () => ((wanted = true), schedule()),
-    stop: () => (wanted = false),
-    dispose: () => (observer.disconnect(), cancelAnimationFrame(frame)),
+    stop,
+    dispose: () => (observer.disconnect(), stop()),
   };
 }
 
