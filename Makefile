@@ -17,7 +17,7 @@ env: $(STAMP) ## create or update .venv from requirements.lock
 # told of (find-links), because folders publish no hashes: the first line takes it, if there is one. Installing the
 # project adds what only a CUDA build of torch needs, else nothing; setuptools is in the lock, so it needs no isolation.
 $(STAMP): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5) and "Python 3.11.5 or newer is needed")'
 	$(PYTHON) -m venv .venv
 	@sed -n '/^torch==/,/[^\\]$$/p' requirements.lock | $(PIP) --no-deps --no-index --requirement /dev/stdin 2>/dev/null || true
 	$(PIP) --no-deps --requirement requirements.lock
@@ -44,7 +44,7 @@ $(AXE):
 	@mkdir -p _build/axe
 	@cd _build/axe && npm pack --silent axe-core@4.14.0 && tar xzf axe-core-4.14.0.tgz || echo "no axe-core: that test is skipped"
 
-stress: $(STAMP) ## faults, malformed input and load: print the counts and record them (ten minutes)
+stress: $(STAMP) ## faults, malformed input and load: print the counts and record them (a quarter of an hour)
 	$(BIN)/python -m tools.stress
 
 sbom: ## the locked packages as a CycloneDX list, into _build

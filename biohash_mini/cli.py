@@ -1,6 +1,7 @@
 """The command ``biohash``: data, hashing and search of your own vectors, experiments, the report."""
 
 import argparse
+import math
 import os
 import sys
 import warnings
@@ -24,6 +25,7 @@ examples:
   biohash report mnist --markdown
   biohash rerun mnist --line 12
   biohash bench --quick
+  biohash worth mnist glove
 """
 
 
@@ -32,6 +34,17 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text[:20]) < 1:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
     return int(text[:20])
+
+
+def _amount(text: str) -> float:
+    """Return the text as a finite number of at least 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a finite number of at least 0, got {text!r}")
+    return value
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -85,7 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--model", type=Path, required=True, help="file to write the model to")
     sub.add_argument("--codes", type=Path, required=True, help="file to write the codes to")
     words = "under torchrun: time between two writings of MODEL.checkpoint, from which training goes on (default: 60)"
-    sub.add_argument("--checkpoint-seconds", type=float, default=60.0, metavar="SECONDS", help=words)
+    sub.add_argument("--checkpoint-seconds", type=_amount, default=60.0, metavar="SECONDS", help=words)
 
     example = "biohash search q.npy --model m.safetensors --codes c.safetensors --top 5"
     sub = command("search", commands.search, "print the nearest codes of query vectors as CSV", example)
@@ -128,18 +141,25 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("name", nargs="?", metavar="NAME", help="experiment, such as mnist")
     sub.add_argument("--line", type=_count, help="line of its results, counted from 1")
     sub.add_argument("--random", type=_count, metavar="COUNT", help="so many random lines of all experiments instead")
-    sub.add_argument("--most", type=float, default=60.0, help="seconds that such a line took at most (default: 60)")
+    sub.add_argument("--most", type=_amount, default=60.0, help="seconds that such a line took at most (default: 60)")
     sub.add_argument("--seed", type=int, default=0, help="of the choice")
-    sub.add_argument("--tolerance", type=float, default=0.0, help="by which numbers may differ (default: 0)")
+    sub.add_argument("--tolerance", type=_amount, default=0.0, help="by which numbers may differ (default: 0)")
     sub.add_argument("--results", type=Path, help="folder of the results (default: results)")
 
     about = "time search, evaluation and training beside their peers: ratios, targets, whether they hold"
     sub = command("bench", commands.bench, about, "biohash bench sparse --sizes 50000,16,320 50000,16,3200")
-    sub.add_argument("parts", nargs="*", metavar="PART", help="sparse, dense, evaluation, floors, race (default: all)")
+    parts = "sparse, dense, evaluation, floors, threads, race (default: all)"
+    sub.add_argument("parts", nargs="*", metavar="PART", help=parts)
     sub.add_argument("--quick", action="store_true", help="small sizes, once: seconds, to see that all peers run")
     sub.add_argument("--sizes", nargs="+", default=(), metavar="N,K,M", help="sparse codes to search (default: six)")
     sub.add_argument("--threads", type=int, default=0, help="of ours and of every peer (default: all cores)")
     sub.add_argument("--results", type=Path, help="folder of the results (default: results)")
+
+    about = "measure quality against bits and time beside faiss, and the share of a database that lists of units touch"
+    sub = command("worth", commands.worth, about, "biohash worth mnist lists-glove --profile full")
+    words = "mnist, cifar10, cifar10-alexnet, glove, lists-glove, lists-patches (default: all)"
+    sub.add_argument("parts", nargs="*", metavar="PART", help=words)
+    profile_and_results(sub, "full")
     return parser
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
 from .counting.winners import FEW, winners
-from .inputs import count
+from .inputs import count, zeros_and_ones
 from .storage import load_arrays, save_arrays
 
 if TYPE_CHECKING:
     import faiss
 
+_MOST = (1 << 31) - 1  # units of a code, so that their numbers fit 32 bits
 _BLOCK = 1 << 24  # distances computed at a time, so that temporaries stay near 100 MB
 
 
@@ -89,6 +90,8 @@ class Codes(ABC):
 
     def __getitem__(self, rows: slice | int | np.ndarray) -> Self:
         """Return the codes of the chosen rows; a single number gives a column of one."""
+        if isinstance(rows, tuple):
+            raise IndexError(f"rows of codes are chosen, and no units of them, got {rows}")
         return self._like(self.array[[rows] if isinstance(rows, int | np.integer) else rows])
 
     def __eq__(self, other: object) -> bool:
@@ -138,7 +141,7 @@ class SparseCodes(Codes):
     """
 
     def __init__(self, active: np.ndarray, n_units: int) -> None:
-        active, n_units = np.asarray(active), count("n_units", n_units)
+        active, n_units = np.asarray(active), count("n_units", n_units, 1, _MOST)
         if active.ndim != 2 or active.shape[1] < 1 or active.dtype.kind not in "ui":
             raise ValueError(f"active units must be integers of shape (n, k >= 1), got {active.dtype} {active.shape}")
         active = np.sort(active, axis=1)
@@ -167,8 +170,9 @@ class SparseCodes(Codes):
 
         Equal entries are taken in the order of their units, so the code of a row of zeros is units 0 … k-1.
         """
-        if count("hash_length", k, least=0) not in range(1, S.shape[1] + 1):
-            raise ValueError(f"hash_length must be between 1 and the number of units {S.shape[1]}, got {k}")
+        if count("hash_length", k, least=0) not in range(1, S.shape[-1] + 1):
+            raise ValueError(f"hash_length must be between 1 and the number of units {S.shape[-1]}, got {k}")
+        _check_activations(S)
         if S.device.type == "cpu" and k <= FEW:
             return cls(winners(S.detach().numpy(), k), S.shape[1])
         units, tied = largest(S, k)
@@ -185,7 +189,7 @@ class SparseCodes(Codes):
     @classmethod
     def from_matrix(cls, matrix: np.ndarray | sp.sparray | sp.spmatrix) -> SparseCodes:
         """Return the codes of a 0/1 matrix, shape (n >= 1, m), whose rows all have the same number of ones, k >= 1."""
-        matrix = sp.csr_array(_zeros_and_ones(matrix))
+        matrix = sp.csr_array(zeros_and_ones(matrix))
         k = np.unique(np.diff(matrix.indptr))
         if len(k) != 1 or k[0] < 1:
             raise ValueError(f"every row needs the same number of ones, at least 1, got {k.tolist()}")
@@ -218,7 +222,7 @@ class DenseCodes(Codes):
     """
 
     def __init__(self, packed: np.ndarray, n_units: int) -> None:
-        packed, n_units = np.asarray(packed), count("n_units", n_units)
+        packed, n_units = np.asarray(packed), count("n_units", n_units, 1, _MOST)
         if packed.ndim != 2 or packed.dtype != np.uint8 or packed.shape[1] != -(-n_units // 8):
             raise ValueError(f"{n_units} packed bits need uint8 of shape (n, {-(-n_units // 8)}), got {packed.shape}")
         if n_units % 8 and (packed[:, -1] & (0xFF >> n_units % 8)).any():
@@ -229,6 +233,7 @@ class DenseCodes(Codes):
     @classmethod
     def signs(cls, S: Tensor) -> DenseCodes:
         """Return the codes whose bits are the positive entries of S, shape (n, m); zero counts as not positive."""
+        _check_activations(S)
         return cls(np.packbits((S > 0).cpu().numpy(), axis=1), S.shape[1])
 
     def to_matrix(self) -> np.ndarray:
@@ -238,7 +243,7 @@ class DenseCodes(Codes):
     @classmethod
     def from_matrix(cls, matrix: np.ndarray | sp.sparray | sp.spmatrix) -> DenseCodes:
         """Return the codes of a 0/1 matrix, shape (n, m >= 1)."""
-        bits = _zeros_and_ones(matrix)
+        bits = zeros_and_ones(matrix)
         bits = bits.toarray() if sp.issparse(bits) else bits
         return cls(np.packbits(bits, axis=1), bits.shape[1])
 
@@ -262,6 +267,12 @@ class DenseCodes(Codes):
         return f"DenseCodes({len(self)} codes of {self.n_units} bits)"
 
 
+def _check_activations(S: Tensor) -> None:
+    """Raise ValueError unless activations have shape (n, m) and are comparable: NaN is neither large nor small."""
+    if S.ndim != 2 or (S.numel() and S.amax().isnan()):
+        raise ValueError(f"activations must have shape (n, m) and no NaN, got shape {tuple(S.shape)}")
+
+
 def largest(S: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k largest entries of each row of S (n, m), as columns (n, k), and whether others equal the last (n,).
 
@@ -276,19 +287,3 @@ def concatenate(parts: list[Codes]) -> Codes:
     for part in parts[1:]:
         parts[0].check_comparable(part)
     return parts[0]._like(np.concatenate([part.array for part in parts]))
-
-
-def _zeros_and_ones(matrix: Any) -> Any:
-    """Return the matrix as bool, shape (n, m), an array or a CSR matrix that stores its ones alone."""
-    matrix = matrix if sp.issparse(matrix) else np.asarray(matrix)
-    if matrix.ndim != 2:
-        raise ValueError(f"a matrix of codes must have shape (n, m), got {matrix.shape}")
-    if sp.issparse(matrix):
-        matrix = sp.csr_array(matrix, copy=True)
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-    entries = matrix.data if sp.issparse(matrix) else matrix
-    other = entries[(entries != 0) & (entries != 1)]
-    if other.size:
-        raise ValueError(f"a matrix of codes must hold nothing but 0 and 1, got {other[0]}")
-    return matrix.astype(bool)

@@ -18,7 +18,7 @@ from .export import export
 from .hashers import METHODS, Hasher
 from .milvus import MilvusIndex, address
 from .search import HammingIndex
-from .storage import check_writable
+from .storage import check_writable, load_arrays
 
 
 def _vectors(path: Path) -> np.ndarray:
@@ -85,8 +85,11 @@ def search(args: Namespace) -> None:
     hasher = Hasher.load(args.model, device=args.device)
     queries = hasher.encode(_vectors(args.queries))
     if "://" in args.codes:
-        with MilvusIndex(*address(args.codes)) as database:
-            distances, ids = database.search(queries, args.top)
+        where, collection = address(args.codes)
+        if where.endswith(".db") and not Path(where).exists():  # else Milvus Lite would make it
+            raise FileNotFoundError(f"no such database: {where}")
+        with MilvusIndex(where, collection) as database:
+            distances, ids = database.search(queries, args.top, model=hasher.digest())
     else:
         distances, ids = HammingIndex(Codes.load(args.codes, model=hasher.digest())).search(queries, args.top)
     print("query,rank,id,distance")
@@ -96,8 +99,11 @@ def search(args: Namespace) -> None:
 
 def export_codes(args: Namespace) -> None:
     """Hand codes to another engine."""
-    codes = Codes.load(args.codes)
-    place = export(codes, args.to, args.out or args.codes.with_suffix(""), verbose=sys.stderr.isatty())
+    codes, out = Codes.load(args.codes), args.out or Path(f"{args.codes.with_suffix('')}.{args.to}")
+    if out.resolve() == args.codes.resolve():
+        raise ValueError(f"--out {out} is the file of the codes: choose another")
+    model = str(load_arrays(args.codes)[1].get("model") or "")
+    place = export(codes, args.to, out, model=model, verbose=sys.stderr.isatty())
     print(f"{codes}: {place}")
 
 
@@ -147,6 +153,13 @@ def bench(args: Namespace) -> None:
     if any(len(size) != 3 for size in sizes):
         raise ValueError(f"a size is n,k,m, such as 50000,16,320, got {' '.join(args.sizes)}")
     benchmark.run(args.parts, quick=args.quick, sizes=sizes, threads=args.threads, where=args.results)
+
+
+def worth(args: Namespace) -> None:
+    """Measure what a hash is worth beside today's engines."""
+    from .reproduction import worth as comparison
+
+    comparison.run(args.parts, args.profile, args.results)
 
 
 def _costs(frame: Any) -> str:

@@ -13,16 +13,17 @@ from .storage import check_writable, write_atomically
 FILES = ("faiss", "npz")
 
 
-def export(codes: Codes, to: str, path: str | os.PathLike = "codes", *, verbose: bool = False) -> str:
+def export(codes: Codes, to: str, path: str | os.PathLike = "codes", *, model: str = "", verbose: bool = False) -> str:
     """Return in words where codes were written: an address of Milvus, or a file of one of the kinds in ``FILES``.
 
     ``path`` is that file, which without an ending gets one: a binary index of faiss, or a CSR matrix of zeros and ones
-    that ``scipy.sparse.load_npz`` reads. An insert into Milvus that was interrupted goes on.
+    that ``scipy.sparse.load_npz`` reads. An insert into Milvus that was interrupted goes on; there the digest of the
+    ``model`` that made the codes is kept with them.
     """
     if "://" in to:
         where, collection = address(to)
         with MilvusIndex(where, collection) as index:
-            index.insert(codes, verbose=verbose)
+            index.insert(codes, model=model, verbose=verbose)
             return f"collection {collection} of {where}"
     if to not in FILES:
         raise ValueError(f"codes go to an address such as milvus://codes.db, or to one of {FILES}, got {to!r}")

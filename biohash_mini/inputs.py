@@ -6,6 +6,7 @@ import math
 import mmap
 from collections.abc import Iterator
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +31,10 @@ def is_whole(value: object) -> bool:
 
 def is_number(value: object) -> bool:
     """Return whether a value is a finite real number, Python's or numpy's; True and False are none."""
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and math.isfinite(value)
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
 
 
 def count(name: str, value: object, least: int = 1, most: int | None = None) -> int:
@@ -69,16 +73,31 @@ def torch_device(name: str) -> torch.device:
 
 def as_labels(*given: object) -> list[np.ndarray]:
     """Return arrays of labels that may be compared: all numbers or all of another one type, and none of them NaN."""
-    try:
-        labels = [np.asarray(a) for a in given]
-    except ValueError:
-        raise ValueError("labels must be an array, and not lists of different length") from None
-    texts = [a.dtype.kind == "O" and all(isinstance(v, str) for v in a.flat) for a in labels]
-    labels = [a.astype(str) if text else a for a, text in zip(labels, texts, strict=True)]
+    labels = [_labels(a) for a in given]
     kinds = {"number" if a.dtype.kind in "iuf" else a.dtype.kind for a in labels if a.size}
     types = " and ".join(str(a.dtype) for a in labels)
     require(len(kinds) <= 1 and "O" not in kinds, f"labels must be of one type, numbers or texts, got {types}")
-    require(not any(a.dtype.kind == "f" and np.isnan(a).any() for a in labels), "labels must not be NaN")
+    if kinds == {"number"}:  # a common type of large integers may be one that rounds them
+        common = np.result_type(*labels)
+        with np.errstate(invalid="ignore"):
+            exact = all((a == a.astype(common).astype(a.dtype)).all() for a in labels)
+        require(exact, f"labels of {types} have no type in common that holds them all: give both the same")
+    return labels
+
+
+def _labels(given: object) -> np.ndarray:
+    """Return labels as an array; a list of numbers and texts, of which numpy would make texts, stays what it is."""
+    try:
+        labels = np.asarray(given)
+        listed = labels.dtype.kind in "US" and not hasattr(given, "dtype")
+        labels = np.asarray(given, object) if listed else labels
+    except ValueError:
+        raise ValueError("labels must be an array, and not lists of different length") from None
+    for kind in (str, bytes):
+        if labels.dtype.kind == "O" and all(isinstance(v, kind) for v in labels.flat):
+            labels = labels.astype(kind)
+    require(not np.ma.is_masked(given), "labels must all be known, and some of these are masked")
+    require(labels.dtype.kind == "O" or bool((labels == labels).all()), "labels must not be NaN")
     return labels
 
 
@@ -88,6 +107,7 @@ def as_rows(X: object) -> np.ndarray | Tensor:
     Images of shape (n, c, h, w) become rows, an image in the order channel, row, column.
     """
     require(not sp.issparse(X), "X is a scipy sparse matrix; pass X.toarray()")
+    require(not np.ma.is_masked(X), "X is a masked array, some values of which are missing; pass X.filled(value)")
     strided = not isinstance(X, Tensor) or X.layout == torch.strided
     require(strided, f"X is a tensor of layout {getattr(X, 'layout', '')}; pass X.to_dense()")
     try:
@@ -95,9 +115,13 @@ def as_rows(X: object) -> np.ndarray | Tensor:
     except ValueError:
         raise ValueError("X must be an array of shape (n, d), and its rows have different lengths") from None
     real = not rows.is_complex() if isinstance(rows, Tensor) else rows.dtype.kind in "fiub"
-    require(real, f"X must hold real numbers, got {rows.dtype}")
+    words = "Complex data not supported: " * ("complex" in str(rows.dtype))
+    require(real, f"{words}X must hold real numbers, got {rows.dtype}")
     shape = tuple(rows.shape)
-    require(len(shape) in (2, 4) and 0 not in shape, f"X must have shape (n, d) with n, d >= 1, got {shape}")
+    words = f"X must have shape (n, d) with n, d >= 1, got {shape}"
+    require(len(shape) in (2, 4), f"{words}. Reshape your data: X[None] is one row, X[:, None] a column")
+    require(0 not in shape[1:], f"{words}: 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    require(0 not in shape, words)
     return rows if len(shape) == 2 else rows.reshape(len(rows), -1)
 
 
@@ -114,7 +138,8 @@ def as_matrix(X: object, first: int = 0) -> Tensor:
     rows = rows.to(torch.float32)
     if not all(map(math.isfinite, torch.stack(rows.aminmax()).tolist())):
         row, column = (~torch.isfinite(rows)).nonzero()[0].tolist()
-        raise ValueError(f"X must be finite in float32, but X[{first + row}, {column}] is {rows[row, column].item()}")
+        value = str(rows[row, column].item()).replace("nan", "NaN")
+        raise ValueError(f"X must be finite in float32, but X[{first + row}, {column}] is {value}")
     return rows
 
 
@@ -125,6 +150,14 @@ def unit_of(span: float) -> float:
     """
     exponent = math.frexp(span)[1]
     return 1.0 if abs(exponent) <= _ORDINARY else math.ldexp(1.0, -min(max(exponent, -126), 126))
+
+
+def rows_near_one(X: np.ndarray) -> np.ndarray:
+    """Return rows X (n, d), each times the power of two that brings its largest entry near 1: directions stay, exactly.
+
+    The squares of very large or very small entries would be lost.
+    """
+    return np.ldexp(X, -np.frexp(np.abs(X).max(1, initial=0, keepdims=True))[1])
 
 
 def span(X: Tensor, center: bool) -> float:
@@ -208,3 +241,19 @@ class MappedRows(ReadRows):
         rows = torch.from_numpy(np.asarray(self.X[chosen]).astype(np.float32)).to(self.device)
         forget(self.X)
         return centred(rows, self.mean, self.unit)
+
+
+def zeros_and_ones(matrix: Any) -> Any:
+    """Return the matrix as bool, shape (n, m), an array or a CSR matrix that stores its ones alone."""
+    matrix = matrix if sp.issparse(matrix) else np.asarray(matrix)
+    if matrix.ndim != 2:
+        raise ValueError(f"a matrix of codes must have shape (n, m), got {matrix.shape}")
+    if sp.issparse(matrix):
+        matrix = sp.csr_array(matrix, copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    entries = matrix.data if sp.issparse(matrix) else matrix
+    other = entries[(entries != 0) & (entries != 1)]
+    if other.size:
+        raise ValueError(f"a matrix of codes must hold nothing but 0 and 1, got {other[0]}")
+    return matrix.astype(bool)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from .codes import Codes
 from .counting.precision import average_precisions, harmonics
 from .counting.threads import share, shares
-from .inputs import as_labels, is_number, is_whole, real_numbers, require
+from .inputs import as_labels, is_number, is_whole, real_numbers, require, rows_near_one
 from .search import HammingIndex
 
 Ties = Literal["expected", "best", "worst", "index"]
@@ -55,7 +55,10 @@ def average_precision(
         What the sum is divided by: the relevant items among the first R, as in the paper, or all that could be there,
         min(R, relevant items of the database), so that a list with a single early hit does not score well.
     """
-    distances, relevant = np.atleast_2d(distances), np.atleast_2d(relevant).astype(bool)
+    distances, relevant = np.atleast_2d(distances), np.atleast_2d(relevant)
+    yes_or_no = relevant.dtype.kind in "fiub" and ((relevant == 0) | (relevant == 1)).all()
+    require(bool(yes_or_no), f"relevant must be True or False, or 0 and 1, got {relevant.dtype}")
+    relevant = relevant.astype(bool)
     shapes = f"distances {distances.shape} and relevant {relevant.shape} must be equal, non-empty (q, n)"
     require(distances.shape == relevant.shape and distances.ndim == 2 and distances.size > 0, shapes)
     require(distances.dtype.kind in "fiub", f"distances must be real numbers, got {distances.dtype}")
@@ -244,6 +247,23 @@ def recall(ids: np.ndarray, truth: np.ndarray) -> float:
     return float(np.mean([np.isin(np.unique(t), i).mean() for t, i in zip(truth, ids, strict=True)]))
 
 
+def expected_recall(query_codes: Codes, database_codes: Codes, truth: np.ndarray, top: int = 100) -> float:
+    r"""Return the mean share of the true row numbers, truth (q, r), among the first ``top`` codes, expected over ties.
+
+    .. math:: \frac{1}{r}\sum_{d} h_d\,\min\!\Bigl(1, \frac{(R - \sum_{d' < d} c_{d'})_+}{c_d}\Bigr)
+
+    Here :math:`c_d` items, :math:`h_d` of them true, lie at distance d of the query, and R is ``top``.
+    """
+    true, index = Truth.of_neighbours(truth), HammingIndex(database_codes)
+    true.check(len(query_codes), len(index))
+    found = np.empty(len(query_codes))
+    for rows, sets, which in true.blocks(len(index), max(1, _BLOCK // (database_codes.max_distance + 1))):
+        counts, hits = index.histograms(query_codes[rows], sets, which, at=top)
+        room = np.clip(top - (counts.cumsum(1) - counts), 0, counts)
+        found[rows] = (hits * room / np.maximum(counts, 1)).sum(1) / sets.sum(1)[which]
+    return float(found.mean())
+
+
 def functional_smoothness(
     X: np.ndarray, codes: Codes, fraction: float = 0.1, self_pairs: bool = True
 ) -> tuple[float, float]:
@@ -265,6 +285,7 @@ def functional_smoothness(
     require(X.ndim == 2, f"X must have shape (n, d), got {X.shape}")
     require(len(X) == len(codes) >= 2, f"need at least two rows and as many codes, got {len(X)} and {len(codes)}")
     require(is_number(fraction) and 0 < fraction <= 1, f"fraction must lie in (0, 1], got {fraction!r}")
+    X = rows_near_one(X)
     X = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), np.finfo(float).tiny)
     i, j = np.triu_indices(len(X), k=0 if self_pairs else 1)
     similarity, distance = (X @ X.T)[i, j], codes.hamming(codes)[i, j].astype(float)

@@ -10,9 +10,12 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from .codes import Codes, SparseCodes
+from .inputs import count
+from .storage import digest
 
 _AT_ONCE = 256  # queries in a message
-_SAMPLE = 100  # stored codes that are compared before an insert goes on
+_KEPT = ("codes", "units")  # what every collection of ours is known by
+_OURS = "biohash."  # how the names of our properties of a collection begin
 
 
 def address(url: str) -> tuple[str, str]:
@@ -30,6 +33,15 @@ def address(url: str) -> tuple[str, str]:
     return place if local else f"{scheme.partition('+')[2] or 'http'}://{place}", name or "codes"
 
 
+class _Reasons(logging.Handler):
+    """Keeps the last error of Milvus Lite, which logs it with a traceback while its client raises one without words."""
+
+    last: BaseException | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.last = record.exc_info[1] if record.exc_info else self.last
+
+
 def _told_in_a_line(method: Callable) -> Callable:
     """Return a method that raises OSError with one line where Milvus raises errors of its own."""
 
@@ -39,10 +51,16 @@ def _told_in_a_line(method: Callable) -> Callable:
             from pymilvus import MilvusException
         except ImportError:
             raise ImportError('Milvus needs its client: pip install "biohash-mini[milvus]"') from None
+        reasons, log = _Reasons(), logging.getLogger("milvus_lite")
+        logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs a traceback of all that it also raises
+        log.propagate = False
+        log.addHandler(reasons)
         try:
             return method(*args, **given)
         except MilvusException as error:
-            raise OSError(f"Milvus: {error.message}") from error
+            raise OSError(f"Milvus: {reasons.last or error.message}") from error
+        finally:
+            log.removeHandler(reasons)
 
     return attempt
 
@@ -69,7 +87,6 @@ class MilvusIndex:
     def __init__(self, where: str | os.PathLike, collection: str = "codes", token: str | None = None) -> None:
         from pymilvus import MilvusClient
 
-        logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs a traceback of all that it also raises
         self.where, self.collection = os.fspath(where), collection
         token = os.environ.get("MILVUS_TOKEN", "") if token is None else token
         self.client = MilvusClient(self.where, token=token)
@@ -84,20 +101,25 @@ class MilvusIndex:
         return self.client.query(self.collection, filter=condition, output_fields=["count(*)"])[0]["count(*)"]
 
     @_told_in_a_line
-    def insert(self, codes: Codes, *, batch_size: int = 1000, verbose: bool = False) -> None:
+    def insert(self, codes: Codes, *, model: str = "", batch_size: int = 1000, verbose: bool = False) -> None:
         """Bring codes, n of them, into the collection, which is made if there is none; ``verbose`` shows a bar.
 
         After an interruption the same call goes on: batches that are there whole are passed over, and one that is
         there in part is written again, item for item in its place. So nothing is lost and nothing is there twice. A
-        collection that holds other codes raises ValueError.
+        collection that was made for other codes raises ValueError.
+
+        ``model`` is the digest of the hasher that made the codes, ``hasher.digest()``, for searches to ask for.
         """
         if not isinstance(codes, SparseCodes):
             raise ValueError(f"Milvus is given sparse codes, got {codes!r}: to_faiss takes dense ones")
+        batch_size = count("batch_size", batch_size)
+        about = {"codes": digest({"array": codes.array}), "units": str(codes.n_units), "model": model}
+        about["count"] = str(len(codes))
         present = len(self)
         if not self.client.has_collection(self.collection):
-            self._create()
-        elif present:
-            self._check_same(codes, present)
+            self._create(about)
+        elif any(about[n] != v for n, v in self._about().items() if n in _KEPT or (v and about[n])):
+            raise ValueError(f"{self.collection} in {self.where} holds other codes: choose another collection")
         with tqdm(total=len(codes), unit="code", disable=not verbose) as bar:
             for first in range(0, len(codes), batch_size):
                 batch = _items(codes[first : first + batch_size], first)
@@ -110,7 +132,12 @@ class MilvusIndex:
         if len(self) != len(codes):
             raise OSError(f"{self.collection} holds {len(self)} codes after an insert of {len(codes)}")
 
-    def _create(self) -> None:
+    def _about(self) -> dict[str, str]:
+        """Return what the collection was made for: digests of codes and model, how many units and codes there are."""
+        found = self.client.describe_collection(self.collection).get("properties") or {}
+        return {name: found.get(f"{_OURS}{name}", "") for name in ("codes", "units", "model", "count")}
+
+    def _create(self, about: dict[str, str]) -> None:
         from pymilvus import DataType
 
         schema = self.client.create_schema(auto_id=False, enable_dynamic_field=False)
@@ -119,29 +146,33 @@ class MilvusIndex:
         index = self.client.prepare_index_params()
         index.add_index("units", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
         given: dict[str, Any] = {"schema": schema, "index_params": index, "consistency_level": "Strong"}
+        given["properties"] = {f"{_OURS}{name}": value for name, value in about.items() if value}
         self.client.create_collection(self.collection, **given)
         self.client.load_collection(self.collection)
 
-    def _check_same(self, codes: SparseCodes, present: int) -> None:
-        """Raise ValueError if a sample of the stored codes is not of these."""
-        ids = np.unique(np.linspace(0, len(codes) - 1, _SAMPLE).astype(int)).tolist()
-        stored = self.client.get(self.collection, ids=ids, output_fields=["id", "units"])
-        same = all(sorted(item["units"]) == codes.active[item["id"]].tolist() for item in stored)
-        if present > len(codes) or not same:
-            raise ValueError(f"{self.collection} in {self.where} holds other codes: choose another collection")
-
     @_told_in_a_line
-    def search(self, queries: Codes, top: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    def search(self, queries: Codes, top: int = 10, *, model: str = "") -> tuple[np.ndarray, np.ndarray]:
         """Return distances and row numbers of the nearest codes, each (q, min(top, n)), by distance and row.
 
         Distances are those of :class:`~biohash_mini.search.HammingIndex`; which of the items at the last distance are
         returned is for Milvus to choose. It returns none that shares no unit with the query: such items complete the
-        list, in the order of their rows, at the distance 2k.
+        list, in the order of their rows, at the distance 2k. With a ``model``, the digest of a hasher, codes of
+        another one raise ValueError; so does a collection of which a part is missing.
         """
-        if top < 1:
-            raise ValueError(f"top must be at least 1, got {top}")
-        n, some = len(self), self.client.query(self.collection, filter="", limit=1, output_fields=["units"])
-        if not isinstance(queries, SparseCodes) or (some and len(some[0]["units"]) != queries.hash_length):
+        top = count("top", top)
+        if not self.client.has_collection(self.collection):
+            raise FileNotFoundError(f"no collection {self.collection} in {self.where}: export codes to it")
+        about, n = self._about(), len(self)
+        if model and about["model"] not in (model, ""):
+            raise ValueError(f"{self.collection} in {self.where} holds codes of another model: hash the vectors anew")
+        if about["count"] not in (str(n), ""):
+            words = f"{n} of {about['count']} codes: an export was interrupted, which the same command completes"
+            raise ValueError(f"{self.collection} in {self.where} holds {words}")
+        some = self.client.query(self.collection, filter="", limit=1, output_fields=["units"])
+        length = len(some[0]["units"]) if some else 0
+        if not isinstance(queries, SparseCodes) or (
+            some and (length, about["units"]) != (queries.hash_length, str(queries.n_units))
+        ):
             raise ValueError(f"cannot compare {queries!r} with the codes of {self.collection}")
         k = queries.hash_length
         distances = np.empty((len(queries), min(top, n)), dtype=np.uint16)

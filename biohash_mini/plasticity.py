@@ -6,11 +6,13 @@ the anti-Hebbian unit counted from 1.
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import torch
 from torch import Tensor
 from torch.nn.functional import hardshrink
+
+from .inputs import require
 
 Reduction = Literal["max", "mean", "implicit"]
 Start = Literal["normal", "rows"]
@@ -46,9 +48,16 @@ def rank_gain(S: Tensor, anti_rank: int = 2, delta: float = 0.0) -> Tensor:
 
     .. math:: g_\mu = 1 \text{ at rank } 1, \qquad -\Delta \text{ at rank } r, \qquad 0 \text{ elsewhere}
     """
+    _check_rank(S.shape[1], anti_rank, delta)
     order = S.topk(anti_rank if delta else 1, dim=1).indices  # (n, r), rank 1 first
     g = torch.zeros_like(S).scatter_(1, order[:, :1], 1.0)
     return g.scatter_(1, order[:, -1:], -delta) if delta else g
+
+
+def _check_rank(m: int, anti_rank: int, delta: float) -> None:
+    require(
+        not delta or 2 <= anti_rank <= m, f"anti_rank must lie between 2 and the number of units {m}, got {anti_rank}"
+    )
 
 
 def plasticity_update(X: Tensor, W: Tensor, *, p: float = 2.0, anti_rank: int = 2, delta: float = 0.0) -> Tensor:
@@ -117,12 +126,19 @@ def step_(
 
     Notes
     -----
-    At most b winners (and b anti-Hebbian units) move. Each sample adds to a ``place`` among the b (or 2b) that it
-    shares with all samples of its unit, and a unit that appears twice is written twice with the same value: fixed
-    shapes, no sort, no synchronisation with the device.
+    At most b winners (and b anti-Hebbian units) move. Each sample adds to a ``place`` that it shares with all samples
+    of its unit: the unit's own where there are no more units than samples, else one among the b (or 2b), and a unit
+    that appears twice is written twice with the same value. Fixed shapes, no sort, no synchronisation with the device.
     """
+    known = get_args(Reduction)
+    require(reduction in known, f"reduction must be one of {', '.join(known)}, got {reduction!r}")
+    if not len(X):
+        return
     moved, x, s = pulls(X, W, p=p, anti_rank=anti_rank, delta=delta)
-    numbers = torch.arange(len(moved), device=W.device)
+    numbers = torch.arange(min(len(moved), len(W)), device=W.device)
+    if len(W) <= len(moved):  # all units are moved, those without a sample by nothing
+        move_(W, numbers, numbers, *sums(x, s, moved, len(W)), lr, reduction)
+        return
     place = moved.new_empty(len(W)).index_copy_(0, moved, numbers).index_select(0, moved)
     move_(W, moved, place, *sums(x, s, place, len(moved)), lr, reduction)  # only places in use are read
 
@@ -135,6 +151,7 @@ def pulls(X: Tensor, W: Tensor, *, p: float, anti_rank: int, delta: float) -> tu
     S = overlaps(X, W, p)  # (b, m)
     s, moved = S.max(1)
     if delta:
+        _check_rank(len(W), anti_rank, delta)
         other, units = S.topk(anti_rank, dim=1)
         moved = torch.cat([moved, units[:, -1]])  # (2b,)
         X, s = torch.cat([X, -delta * X]), torch.cat([s, -delta * other[:, -1]])
@@ -154,7 +171,7 @@ def move_(
 
     Synapses on inputs that never vary only shrink. What falls below ``FAINT`` is set to zero.
     """
-    rows = W.index_select(0, moved)
+    rows, count = W.index_select(0, moved), count.clamp_min(1)  # without a sample, a unit stays where it is
     if reduction == "implicit":
         rows.add_(x.div_(count), alpha=lr).div_(1 + lr * (s / count).clamp_min(0))
     else:
@@ -169,12 +186,12 @@ def annealed(learning_rate: float, epoch: float, max_epochs: int) -> float:
     return learning_rate * (1 - epoch / max_epochs)
 
 
-def default_passes(n: int, m: int) -> int:
-    """Return how many passes over n rows m units take: 4, and as few as 2 where each has few rows to learn from.
+def default_passes(n: int, m: int, least: int = 2) -> int:
+    """Return how many passes over n rows m units take: 4, and down to ``least`` where each has few rows to learn from.
 
     There further passes teach a unit its few rows by heart, and are the ones that cost most.
     """
-    return min(4, max(2, round(n / (10 * m))))
+    return min(4, max(least, round(n / (10 * m))))
 
 
 class Epoch(NamedTuple):
@@ -251,7 +268,7 @@ def anneal(
             step(rows, annealed(learning_rate, t + smooth * i / len(batches), max_epochs))
         history.append(Epoch(t + 1, annealed(learning_rate, t, max_epochs), mean_norm()))
         stop = progress(history[-1])
-        if not math.isfinite(history[-1].mean_norm):
+        if not 0 < history[-1].mean_norm < math.inf:  # infinite, NaN or, with a high norm order, all synapses gone
             raise ValueError(f"training diverges: lower the learning_rate, {learning_rate}")
         if stop or history[-1].mean_norm < norm_tol:
             break

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Self
 
@@ -11,7 +10,7 @@ import numpy as np
 from .codes import Codes, DenseCodes, SparseCodes, concatenate
 from .counting import lists, slices, words
 from .counting.threads import share, shares
-from .inputs import count
+from .inputs import count, require
 
 _BLOCK = 1 << 21  # units of queries, or answers, held at a time: 16 MB
 _SPARSE = 64  # units per active unit from which lists are kept: up to it, bitmaps are faster and take 2 x their memory
@@ -30,16 +29,11 @@ class HammingIndex:
     def __init__(self, codes: Codes) -> None:
         if codes.max_distance > np.iinfo(np.uint16).max or getattr(codes, "hash_length", 0) > 0x7FFF:
             raise ValueError(f"codes of more than 65,535 bits of distance are not supported, got {codes!r}")
-        self._build(codes)
-
-    def _build(self, codes: Codes) -> None:
         self.codes = codes
-        self._scratch: list[tuple[np.ndarray, ...]] = []  # of threads that are not searching
         #: the distance of one unit, and the highest score
         self._scale = (2, codes.array.shape[1]) if isinstance(codes, SparseCodes) else (1, codes.n_units)
         self._sparse = isinstance(codes, SparseCodes) and codes.n_units > _SPARSE * codes.hash_length
         self._long = isinstance(codes, DenseCodes) and codes.n_units > _LONG
-        self.__dict__.pop("_slices", None)
         if self._sparse:
             self._lists = lists.invert(codes.array, codes.n_units)
         elif self._long:
@@ -64,16 +58,21 @@ class HammingIndex:
 
     def add(self, codes: Codes) -> None:
         """Append codes, whose row numbers go on counting; the work is that of an index built at once."""
-        self._build(concatenate([self.codes, codes]))
+        grown = type(self)(concatenate([self.codes, codes]))
+        vars(self).clear()  # all at once, so that what fails before leaves the index as it was
+        vars(self).update(vars(grown))
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Write the index to a safetensors file, whole or not at all; it is the file of its codes."""
-        self.codes.save(path)
+    def save(self, path: str | os.PathLike, model: str = "") -> None:
+        """Write the index to a safetensors file, whole or not at all: it is that of its codes, see ``Codes.save``."""
+        self.codes.save(path, model)
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
-        """Return the index of a file written by :meth:`save`, or of a file of codes; ValueError if it is not intact."""
-        return cls(Codes.load(path))
+    def load(cls, path: str | os.PathLike, model: str = "") -> Self:
+        """Return the index of a file written by :meth:`save`, or of a file of codes; ValueError if it is not intact.
+
+        With a ``model``, the digest of a hasher, also if the file names another one.
+        """
+        return cls(Codes.load(path, model))
 
     def _units(self, queries: Codes) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """Yield blocks of queries: their units, padded to eights for slices, and all ones where a unit is to be off."""
@@ -91,22 +90,16 @@ class HammingIndex:
                 flips[:, :width] -= np.unpackbits(rows, axis=1, count=width) == 0
             yield i, units, flips
 
-    @contextmanager
-    def _workspace(self) -> Iterator[tuple[np.ndarray, ...]]:
-        """Lend a thread counters, bits and bits per 64 items: all zero before and after, so kept for the next."""
-        n, counter = len(self), np.min_scalar_type(self.codes.array.shape[1])
-        try:
-            space = self._scratch.pop()
-        except IndexError:
-            space = np.zeros(n, counter), np.zeros(n // 64 + 1, np.uint64), np.zeros(n // 4096 + 1, np.uint64)
-        yield space
-        self._scratch.append(space)
+    def _counter(self) -> np.ndarray:
+        """Return counters, zero, for the items of one range of the lists; they leave their highest bit free."""
+        return np.zeros(-(-self._lists[2] // 64) * 64, np.uint8 if self._scale[1] < 0x80 else np.uint16)
 
     def search(self, queries: Codes, top: int = 10) -> tuple[np.ndarray, np.ndarray]:
         """Return distances and row numbers of the nearest codes, each (q, min(top, n)), ascending, ties by row number.
 
-        The work of a query is the length of the lists of its units where codes are sparse (m > 64 k), else n / 64 words
-        for each unit; memory beyond the answer stays near 32 MB and two bytes per item and thread.
+        The work of a query is the length of the lists of its units where codes are sparse (m > 64 k), and a look at the
+        counters they touch, eight to a word; else it is n / 64 words for each unit. Memory beyond the answer stays near
+        32 MB, and for bitmaps a few bits per item and thread.
         """
         top = count("top", top)
         self.codes.check_comparable(queries)
@@ -122,15 +115,23 @@ class HammingIndex:
 
             share(compare, shares(len(queries), 8) if shape[1] else [])
             return distances, ids
+        if self._sparse:
+            active, step = queries.array, max(1, _BLOCK // (4 * queries.array.shape[1]))
+
+            def walk(a: int, b: int) -> None:  # short, since a service asks for one code at a time
+                counter = self._counter()
+                for i in range(a, b, step):
+                    rows = slice(i, min(i + step, b))
+                    units = active[rows].astype(np.int64)
+                    lists.nearest(*self._lists, len(self), units, counter, distances[rows], ids[rows])
+
+            share(walk, shares(len(queries), 8))
+            return distances, ids
         for start, units, flips in self._units(queries):
 
             def work(a: int, b: int, start=start, units=units, flips=flips) -> None:
                 answer = distances[start + a : start + b], ids[start + a : start + b]
-                if self._sparse:
-                    with self._workspace() as space:
-                        lists.nearest(*self._lists, len(self), units[a:b], *space, *answer)
-                else:
-                    slices.nearest(self._slices, len(self), units[a:b], flips[a:b], *self._scale, *answer)
+                slices.nearest(self._slices, len(self), units[a:b], flips[a:b], *self._scale, *answer)
 
             share(work, shares(len(units), 8))
         return distances, ids
@@ -162,6 +163,10 @@ class HammingIndex:
         """
         most = self._scale[1]
         exclude = np.full(len(queries), -1) if exclude is None else exclude.astype(np.int64)
+        fit = relevant.dtype == bool and relevant.shape[1:] == (len(self),) and which.dtype.kind in "ui"
+        fit = fit and which.shape == exclude.shape == (len(queries),)  # kernels look at no bounds
+        inside = fit and ((which >= 0) & (which < len(relevant)) & (exclude >= -1) & (exclude < len(self))).all()
+        require(bool(inside), f"sets {relevant.shape}, which {which} or exclude {exclude} are not those of {queries!r}")
         counts, hits = np.zeros((2, len(queries), most + 1), dtype=np.int64)
         bits, which = slices.slice_sets(relevant), which.astype(np.int64)
         for start, units, flips in self._units(queries):
@@ -169,8 +174,7 @@ class HammingIndex:
             def work(a: int, b: int, start=start, units=units, flips=flips) -> None:
                 about = (bits, *(x[start + a : start + b] for x in (which, exclude, counts, hits)))
                 if self._sparse:
-                    with self._workspace() as space:
-                        lists.histograms(*self._lists, len(self), units[a:b], space[0], *about)
+                    lists.histograms(*self._lists, len(self), units[a:b], self._counter(), *about)
                 else:
                     slices.histograms(self._slices, len(self), units[a:b], flips[a:b], most, at or len(self), *about)
 

@@ -6,6 +6,7 @@ python book/build.py zip                       the built book as one file, into 
 python book/build.py pdf                       the same notebooks as a PDF, by LaTeX, into _build
 python book/build.py launch                    the tree that Colab and Binder open, into _build/launch
 python book/build.py links                     ask every outside link of the book whether it is alive
+python book/build.py codecheck                 write codecheck.yml anew: every results file and what makes it
 
 An executed copy is fresh while the fingerprint beside it holds: the notebook, the package with its embedded data,
 the recorded results and the lock file. The tests use the same copies, so one run serves both.
@@ -152,7 +153,10 @@ def settings() -> dict:
 
 
 def assemble(bare: bool = False) -> Path:
-    """Return a source folder shaped like the repository: executed notebooks (or the bare ones), generated parts."""
+    """Return a source folder shaped like the repository: executed notebooks (or the bare ones), generated parts.
+
+    What is in ``book/_beside`` is published beside the pages: the PDF, if it has been typeset.
+    """
     import nbformat
     import yaml
 
@@ -162,9 +166,12 @@ def assemble(bare: bool = False) -> Path:
 
     source = BUILD / "source"
     shutil.rmtree(source, ignore_errors=True)
-    ours = shutil.ignore_patterns("__pycache__", "build.py", "pages.py", "chapter.py", "cover.py")
+    ours = shutil.ignore_patterns("__pycache__", *(path.name for path in (ROOT / "book").glob("*.py")))
     shutil.copytree(ROOT / "book", source / "book", ignore=ours)
     shutil.copy2(ROOT / "_toc.yml", source)
+    (source / "book" / "_beside").mkdir()
+    if PAPER.exists():
+        shutil.copy2(PAPER, source / "book" / "_beside")
     (source / "_config.yml").write_text(yaml.safe_dump(settings(), sort_keys=False, allow_unicode=True), "utf-8")
     pages.write(source / "book" / "_generated", [EXECUTED / c.name for c in notebooks()], ROOT / "results")
     (source / "notebooks").mkdir()
@@ -206,6 +213,14 @@ def links() -> Path:
     """Ask the network about every outside link, notebooks unexecuted, and return the list of answers."""
     _jupyter_book(assemble(bare=True), "--path-output", str(BUILD / "links"), "--builder", "linkcheck", "--quiet")
     return BUILD / "links" / "_build" / "html" / "output.txt"
+
+
+def codecheck() -> Path:
+    """Write ``codecheck.yml`` and return its path."""
+    sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
+    from book import records
+
+    return records.write_codecheck()
 
 
 def archive() -> Path:
@@ -253,7 +268,8 @@ def launch() -> Path:
 def main(arguments: Sequence[str]) -> int:
     """Run one of the commands and return the exit code."""
     command, *names = arguments or ["html"]
-    steps = {"execute": None, "html": html, "zip": archive, "pdf": pdf, "launch": launch, "links": links}
+    made = {"zip": archive, "pdf": pdf, "launch": launch, "links": links, "codecheck": codecheck}
+    steps = {"execute": None, "html": html, **made}
     if command not in steps or (names and command != "execute"):
         print(__doc__)
         return 2

@@ -56,16 +56,23 @@ def words(cells: dict[str, list[dict]]) -> str:
     first = [at for at, (_, value) in both.items() if value > 0]
     theirs = [at for at, (value, _) in both.items() if value > 0]
     by = {kind: [n for n in NAMES if matches(cells[n]) == kind] for kind in ("matches", "mostly", "not", "unlike")}
-    wins = [n for n in NAMES if any(at[0] == n for at in both) and all(ours[at] > 0 for at in both if at[0] == n)]
+    ranked = {n: [ours[at] for at in both if at[0] == n] for n in NAMES}
+    wins = [n for n, leads in ranked.items() if leads and min(leads) > 0]
+    losses = [n for n, leads in ranked.items() if leads and max(leads) < 0]
     lines = [
-        f"**Where is BioHash first?** Wherever we could rank it on {_list(wins)}: in {len(first)} of {len(both)} "
-        f"comparisons in all, and in {len(theirs)} by the paper's own numbers.",
-        f"**Which tables match?** {_list(by['matches'], links=True)}, and mostly {_list(by['mostly'], links=True)}.",
+        f"**Where is BioHash first?** At every hash length that we could rank on {_list(wins)}. Over all tables it is "
+        f"ahead of the best other method in {len(first)} of {len(both)} comparisons, and by the paper's own numbers in "
+        f"{len(theirs)}." + f" It is behind throughout on {_list(losses)}." * bool(losses),
+        f"**Which tables match?** Those for {_list(by['matches'], links=True)} agree with the paper's, and those for "
+        f"{_list(by['mostly'], links=True)} mostly do.",
     ]
     if by["not"]:
-        lines.append(f"**Which do not?** {_list(by['not'], links=True)}.")
+        lines.append(f"**Which do not?** Those for {_list(by['not'], links=True)}.")
     if by["unlike"]:
-        lines.append(f"**What could not be compared** like with like: {_list(by['unlike'], links=True)}.")
+        lines.append(
+            f"**Which cannot be compared like with like?** Those for {_list(by['unlike'], links=True)}, because we "
+            "computed them from other features or from fewer images than the paper."
+        )
     rival = [both["solhash", k] for k in TABLES["solhash"].hash_lengths if ("solhash", k) in both]
     if rival:
         paper, here = ([pair[i] for pair in rival] for i in (0, 1))

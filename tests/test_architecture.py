@@ -11,6 +11,8 @@ import biohash_mini
 PACKAGE = Path(biohash_mini.__file__).parent
 LIBRARY = {"inputs", "storage", "plasticity", "circle", "datasets", "hashers", "codes", "counting", "search"} | {
     "metrics",
+    "wiring",
+    "uses",
     "distributed",
     "milvus",
     "export",
@@ -18,7 +20,7 @@ LIBRARY = {"inputs", "storage", "plasticity", "circle", "datasets", "hashers", "
 MAY_IMPORT = {  # a room, and the rooms it may know beside itself
     "inputs": set(),
     "storage": set(),
-    "plasticity": set(),
+    "plasticity": {"inputs"},
     "circle": {"inputs"},
     # datasets -> hashers -> codes -> search -> metrics, the way of the data
     "datasets": {"inputs", "storage"},
@@ -27,9 +29,11 @@ MAY_IMPORT = {  # a room, and the rooms it may know beside itself
     "counting": set(),
     "search": {"inputs", "codes", "counting"},
     "metrics": {"inputs", "codes", "counting", "search"},
+    "wiring": {"inputs", "hashers"},  # a stage before a hasher
+    "uses": {"inputs", "codes"},
     # past one machine
     "distributed": {"inputs", "storage", "plasticity", "hashers", "codes"},
-    "milvus": {"codes"},
+    "milvus": {"codes", "inputs", "storage"},
     "export": {"codes", "milvus", "storage"},
     "__init__": LIBRARY,
     # what is built on the library

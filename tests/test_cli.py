@@ -3,6 +3,7 @@ import io
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import faiss
@@ -14,6 +15,8 @@ from biohash_mini import BioHash, Codes, HammingIndex, datasets
 from biohash_mini.cli import main
 from biohash_mini.datasets import load, networks
 from tests.library.datasets.pictures import Tiny, pictures
+
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
 
 
 @pytest.fixture
@@ -54,6 +57,18 @@ def test_exported_codes_are_found_where_they_were_sent(vectors, tmp_path, capsys
         assert main(["search", x, *model, "--codes", place, "--top", "5"]) == 0
         answers.append([row["distance"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))])
     assert answers[0] == answers[1] and len(answers[0]) == 1000
+    absent = f"milvus://{tmp_path}/absent.db"
+    expect_error(capsys, ["search", x, *model, "--codes", absent], "no such database")
+    assert not (tmp_path / "absent.db").exists()
+    before = Path(codes).read_bytes()
+    expect_error(capsys, ["export", codes, "--to", "npz", "--out", codes], "is the file of the codes")
+    assert Path(codes).read_bytes() == before
+    want.save(tmp_path / "v1.2.safetensors")
+    assert main(["export", str(tmp_path / "v1.2.safetensors"), "--to", "npz"]) == 0
+    assert (tmp_path / "v1.2.npz").exists() and not (tmp_path / "v1.2").exists()
+    assert main(["hash", x, "--hash-length", "3", "--activity", "0.1", "--seed", "1", *files(tmp_path)]) == 0
+    capsys.readouterr()
+    expect_error(capsys, ["search", x, *model, "--codes", f"milvus://{tmp_path}/codes.db#mine"], "of another model")
     expect_error(capsys, ["export", codes, "--to", "redis"], "codes go to an address")
     expect_error(capsys, ["export", codes, "--to", "milvus://localhost:9"], "Milvus: ")
 
@@ -81,7 +96,7 @@ def test_errors_are_one_line_and_exit_code_two(vectors, tmp_path, capsys):
     expect_error(capsys, ["hash", str(tmp_path / "none.npy"), *files(tmp_path)], "none.npy")
     expect_error(capsys, ["hash", spoil(tmp_path, "junk.npy", b"junk"), *files(tmp_path)], "not an .npy file")
     expect_error(capsys, ["hash", str(tmp_path / "object.npy"), *files(tmp_path)], "not an .npy file")
-    expect_error(capsys, ["hash", str(tmp_path / "nan.npy"), *files(tmp_path)], "X[0, 0] is nan")
+    expect_error(capsys, ["hash", str(tmp_path / "nan.npy"), *files(tmp_path)], "X[0, 0] is NaN")
     expect_error(capsys, ["hash", x, "--hash-length", "0", *files(tmp_path)], "hash_length")
     expect_error(capsys, ["hash", x, "--activity", "2", *files(tmp_path)], "activity must lie in (0, 1]")
     expect_error(capsys, ["hash", x, "--method", "LSH", "--activity", "0.1", *files(tmp_path)], "no activity")
@@ -199,6 +214,10 @@ def test_absurd_lengths_activities_and_seeds_are_one_line(vectors, tmp_path, cap
         with pytest.raises(SystemExit, match="2"):
             main(words)
     assert "must be an integer of at least 1" in capsys.readouterr().err
+    for value in ("nan", "inf", "-1", "x"):  # with which all would be equal, or nothing
+        with pytest.raises(SystemExit, match="2"):
+            main(["rerun", "mnist", "--line", "1", "--tolerance", value])
+        assert "must be a finite number of at least 0" in capsys.readouterr().err
 
 
 def test_a_method_that_no_row_has_measures_nothing_and_says_so(tmp_path, capsys):
@@ -206,8 +225,9 @@ def test_a_method_that_no_row_has_measures_nothing_and_says_so(tmp_path, capsys)
 
 
 def command(tmp_path, *argv, path=(), **given):
-    """Run the command in a process of its own, under its own name."""
-    (tmp_path / "biohash").write_text("import sys\nfrom biohash_mini.cli import main\nsys.exit(main())\n")
+    """Run the command in a process of its own, from the entry point that ``pyproject.toml`` declares."""
+    module, name = PROJECT["scripts"]["biohash"].split(":")
+    (tmp_path / "biohash").write_text(f"import sys\nfrom {module} import {name}\nsys.exit({name}())\n")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*path, *sys.path]))}
     words = [sys.executable, str(tmp_path / "biohash"), *argv]
     return subprocess.run(words, env=env, text=True, stderr=subprocess.PIPE, **given)
@@ -226,7 +246,7 @@ def test_closed_or_full_standard_streams_are_no_traceback(tmp_path):
     assert run.returncode == 2 and run.stderr.count("\n") == 1 and "No space left" in run.stderr
 
 
-def test_an_interrupt_while_modules_are_imported_is_no_traceback(tmp_path):
+def test_an_interrupt_while_modules_are_imported_is_one_line_of_the_command_alone(tmp_path):
     (tmp_path / "slow").mkdir()
     (tmp_path / "slow" / "torch.py").write_text(
         "import os, signal, time\n"
@@ -235,6 +255,10 @@ def test_an_interrupt_while_modules_are_imported_is_no_traceback(tmp_path):
     )
     run = command(tmp_path, "--help", path=[tmp_path / "slow"])
     assert run.returncode == 130 and run.stderr == "biohash: interrupted\n"
+    code = "try:\n    import biohash_mini\nexcept KeyboardInterrupt:\n    print('mine')"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "slow"), *sys.path])}
+    run = subprocess.run([sys.executable, "-c", code], env=env, text=True, capture_output=True)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "mine\n", "")  # who imports the library decides
 
 
 def test_a_damaged_record_is_one_line_and_the_rest_is_reported(tmp_path):

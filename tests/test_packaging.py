@@ -57,7 +57,7 @@ def installed(tmp_path_factory):
     """Build the wheel from a copy, and unpack it beside links to its requirements alone: no extra, no test tool."""
     source, place = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
     shutil.copytree(ROOT / "biohash_mini", source / "biohash_mini", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "biohash_command.py"):
         shutil.copy(ROOT / name, source)
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", source / "dist"]
     subprocess.run([sys.executable, "-m", "pip", "wheel", *options, source], check=True)
@@ -89,7 +89,7 @@ def test_the_wheel_holds_the_package_and_its_data_alone(installed):
     assert Path("py.typed") in held and {".js", ".css", ".npz"} <= {p.suffix for p in held}
     about = Distribution.at(next(installed.glob("biohash_mini-*.dist-info")))
     assert about.version == VERSION
-    assert about.read_text("top_level.txt").split() == ["biohash_mini"]
+    assert about.read_text("top_level.txt").split() == ["biohash_command", "biohash_mini"]
 
 
 @pytest.mark.slow
@@ -110,7 +110,7 @@ def test_the_command_hashes_and_searches_without_any_extra(blocked, installed, t
     X = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
     np.save(tmp_path / "x.npy", X)
     code = f"sys.modules |= dict.fromkeys({blocked})\n"
-    code += "import runpy; runpy.run_module('biohash_mini.cli', run_name='__main__', alter_sys=True)"
+    code += "from biohash_command import main; sys.exit(main())"
     files = ["--model", tmp_path / "m.safetensors", "--codes", tmp_path / "c.safetensors"]
     python(installed, code, "hash", tmp_path / "x.npy", "--hash-length", 3, "--activity", 0.1, *files)
     rows = [*csv.DictReader(python(installed, code, "search", tmp_path / "x.npy", *files, "--top", 2).splitlines())]

@@ -7,6 +7,7 @@ import tempfile
 import pytest
 
 from biohash_mini.datasets import sources
+from book import build
 from tools.stress import Tally, __main__, disk, faults, jobs, malformed, words
 from tools.stress.jobs import STAGES, Stage
 
@@ -39,6 +40,12 @@ def test_every_measure_of_the_load_answers():
         "p99",
     }
     assert load.single(True)["p95"] >= 1 and load.stream(True)["growth_mb"] < 50
+
+
+def test_the_parameters_that_are_tried_are_those_of_the_chapters():
+    for chapter in build.notebooks():
+        told = words.parameters(chapter).keys()
+        assert told and (words.OWN.keys() <= told or "your_own" not in chapter.stem)
 
 
 def test_the_campaign_notices_what_does_not_hold(tmp_path):

@@ -4,7 +4,7 @@ Small work stays in the thread of the caller, which so never waits for another: 
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 from typing import Any
 
 from numba import get_num_threads
@@ -12,14 +12,34 @@ from numba import get_num_threads
 
 def shares(total: int, least: int) -> list[tuple[int, int]]:
     """Return the bounds of equal parts of a range, each of ``least`` or more: four per thread, to end together."""
+    if total < 2 * least:
+        return [(0, total)]
     threads = get_num_threads()
-    parts = max(1, min(4 * threads, total // least)) if threads > 1 else 1
+    parts = min(4 * threads, total // least) if threads > 1 else 1
     return [(total * i // parts, total * (i + 1) // parts) for i in range(parts)]
 
 
 def share(work: Callable[[int, int], Any], parts: list[tuple[int, int]]) -> list[Any]:
-    """Return ``work(first, last)`` of all parts, in their order."""
-    if len(parts) <= 1:
-        return [work(*part) for part in parts]
-    with ThreadPoolExecutor(min(len(parts), get_num_threads())) as pool:
-        return list(pool.map(lambda part: work(*part), parts))
+    """Return ``work(first, last)`` of all parts, in their order; the caller works too, beside one thread fewer."""
+    done: list[Any] = [None] * len(parts)
+    failed: list[BaseException] = []
+    numbers = iter(range(len(parts)))  # what is left to do, for all threads
+
+    def run() -> None:
+        try:
+            for i in numbers:
+                done[i] = work(*parts[i])
+        except BaseException as error:
+            failed.append(error)
+            for _ in numbers:  # nothing more is begun
+                pass
+
+    others = [Thread(target=run) for _ in range(min(len(parts), get_num_threads()) - 1)]
+    for thread in others:
+        thread.start()
+    run()
+    for thread in others:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return done

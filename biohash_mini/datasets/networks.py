@@ -160,6 +160,7 @@ def extract(
 
     Every batch is kept in a folder beside the file until all are there. A run that was killed goes on after its last
     batch, and ends with the same arrays as one that was not, because batches are the same and none is computed twice.
+    Two processes may do so at once.
 
     Parameters
     ----------
@@ -195,9 +196,15 @@ def extract(
             batch = torch.from_numpy(images[start : start + batch_size]).to(target)
             with torch.inference_mode():
                 X = network(preprocess(batch, side)).to(torch.float16).cpu().numpy()
-            save_arrays(part, {"X": X}, **here)
+            try:
+                save_arrays(part, {"X": X}, **here)
+            except OSError:
+                if _stored(path, facts) is None:
+                    raise
+                break  # another process was faster, and has removed the folder
         parts.append(X)
-    save_arrays(path, {"X": np.concatenate(parts), **(also or {})}, **facts)
+    else:
+        save_arrays(path, {"X": np.concatenate(parts), **(also or {})}, **facts)
     shutil.rmtree(folder, ignore_errors=True)
     return path
 

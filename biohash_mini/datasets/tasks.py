@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..inputs import count as whole
-from ..inputs import require, unit_of
+from ..inputs import require, rows_near_one, unit_of
 from ..storage import digest, load_arrays
 from .decoders import decode_words
 from .optional import optional
@@ -175,7 +175,9 @@ def nearest(queries: np.ndarray, database: np.ndarray, top: int, metric: str = "
     require(same, f"queries {Q.shape} and database {X.shape} must have shapes (q, d) and (n, d)")
     finite = np.isfinite(Q).all() and np.isfinite(X).all()
     require(bool(finite), "queries and database must be finite in float32: no row is nearest to NaN or infinity")
-    if (unit := unit_of(max(np.abs(Q).max(initial=0), np.abs(X).max(initial=0)))) != 1:
+    if metric == "cosine":
+        Q, X = rows_near_one(Q), rows_near_one(X)
+    elif (unit := unit_of(max(np.abs(Q).max(initial=0), np.abs(X).max(initial=0)))) != 1:
         Q, X = Q * np.float32(unit), X * np.float32(unit)  # squares of so large or small values are lost in float32
     if metric == "cosine":
         faiss.normalize_L2(Q)

@@ -45,7 +45,7 @@ def step_(
         place = first.index_select(0, moved)
         total = torch.cat(sums(x, s, place.index_select(0, places), len(moved)), 1)  # (b or 2b, d + 2)
     x, s, count = all_reduce(total).split([X.shape[1], 1, 1], 1)
-    move_(W, moved, place, x, s, count.clamp_min(1), lr, reduction)
+    move_(W, moved, place, x, s, count, lr, reduction)
 
 
 class SharedRows(ReadRows):
@@ -65,27 +65,36 @@ class SharedRows(ReadRows):
         agree("" if own.shape[1] == widest else f"rows of {own.shape[1]} and of {widest} numbers are no matrix", device)
         self.shape = ends[-1], widest
         self.first = ends[dist.get_rank()] - len(own)
-        total, low, high = self._look(own)
+        total, low, high, self.checksum = self._look(own)
         self.span = span(torch.stack([low, high]), center)
         mean = total / len(self) if center else torch.zeros_like(total)
         self.mean, self.unit = mean.to(torch.float32), unit_of(self.span)
         self.own = own if isinstance(own, np.memmap) else self._centred(as_matrix(own))
 
-    def _look(self, own: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """Return sum, smallest and largest entry of every column over all processes; all raise if one has to."""
+    def _look(self, own: Any) -> tuple[Tensor, Tensor, Tensor, int]:
+        """Return sum, smallest and largest entry of every column over all processes; all raise if one has to.
+
+        Fourth comes a checksum of the rows and their order, of integers, which wrap: it is the same in however many
+        processes they lie.
+        """
         step, problem = max(1, _BLOCK // self.shape[1]), ""
+        check, columns = torch.zeros(1, dtype=torch.int64), 2 * torch.arange(self.shape[1]) + 1
         total = torch.zeros(self.shape[1], dtype=torch.float64)
         low, high = torch.full_like(total, torch.inf), torch.full_like(total, -torch.inf)
         try:
             for start in range(0, len(own), step):
-                part = as_matrix(own[start : start + step], self.first + start).double()
+                part = as_matrix(own[start : start + step], self.first + start)
+                numbers = 2 * torch.arange(self.first + start, self.first + start + len(part)) + 1
+                check += ((part.view(torch.int32) * columns).sum(1) * numbers).sum()
+                part = part.double()
                 total, low, high = total + part.sum(0), low.minimum(part.amin(0)), high.maximum(part.amax(0))
                 forget(own)
         except ValueError as error:
             problem = str(error)
         agree(problem, self.device)
         sides = all_reduce(torch.stack([-low, high]).to(self.device), dist.ReduceOp.MAX)
-        return all_reduce(total.to(self.device)), -sides[0], sides[1]
+        check = all_reduce(check.to(self.device))
+        return all_reduce(total.to(self.device)), -sides[0], sides[1], int(check)
 
     def _centred(self, rows: Tensor) -> Tensor:
         return rows.to(self.device) * self.unit - self.mean * self.unit

@@ -13,8 +13,10 @@ from .fly import DenseFly, FlyHash
 from .greedy import GreedyHash
 from .lifting import SOLHash
 from .lsh import LSH
+from .orthogonal import POSH
 from .pca import ITQ, PCAHash
 from .spectral import SpectralHash
+from .wta import WTAHash
 
 #: The methods by the names that the paper's tables give them.
 METHODS: dict[str, type[Hasher]] = {
@@ -27,10 +29,12 @@ METHODS: dict[str, type[Hasher]] = {
     "BioHash": BioHash,
     "BioConvHash": BioConvHash,
     "DenseFly": DenseFly,
+    "WTAHash": WTAHash,
     "DH": DH,
     "UH-BNN": UHBNN,
     "GreedyHash": GreedyHash,
     "SOLHash": SOLHash,
+    "POSH": POSH,
 }
 
 __all__ = ["METHODS", "Hasher", *sorted(method.__name__ for method in METHODS.values())]

@@ -219,7 +219,8 @@ class Hasher(Stored, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Return X as rows of the size that the hasher was fitted with."""
         self._check_fitted()
         rows, d = as_rows(X), self.n_features_in_
-        require(rows.shape[1] == d, f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted with {d}")
+        words = f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {d} features as input"
+        require(rows.shape[1] == d, words)
         return rows
 
     def _allowed(self, hash_lengths: Iterable[int]) -> list[int]:

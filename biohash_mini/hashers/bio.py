@@ -135,7 +135,8 @@ class BioHash(Hasher):
             self._check_size(d)
             self.n_samples_seen_, self.n_features_in_, self.unit_ = 0, d, unit_of(span(X, center=False))
             self.mean_ = torch.zeros(d, device=device)
-        require(d == self.n_features_in_, f"X has {d} features, but the stream began with {self.n_features_in_}")
+        words = f"X has {d} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
+        require(d == self.n_features_in_, words)
         self.n_samples_seen_ += len(X)
         if self.center:
             gap = (X * self.unit_).mean(0) - self.mean_ * self.unit_
@@ -147,8 +148,8 @@ class BioHash(Hasher):
         for rows in X.split(int(self.batch_size)):
             step_(self.weights_, rows, rate, **self._rule())
         self.mean_norms_ = [row_norms(self.weights_, self.p).mean().item()]
-        finite = math.isfinite(self.mean_norms_[0])
-        require(finite, f"training diverges: lower the learning_rate, {self.learning_rate}")
+        alive = 0 < self.mean_norms_[0] < math.inf
+        require(alive, f"training diverges: lower the learning_rate, {self.learning_rate}")
         return self
 
     def _fit(self, X: Tensor, rng: torch.Generator) -> None:

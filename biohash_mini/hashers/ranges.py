@@ -61,6 +61,7 @@ RANGES: dict[str, Range] = {
     ),
     **dict.fromkeys([*_COUNTS.split(), "n_patches"], _whole(1)),
     **dict.fromkeys(["n_rounds", "n_iterations"], Range(is_whole, "an integer", lambda v: v >= 0, "not be negative")),
+    "window": _whole(2),
     "anti_rank": Range(is_whole, "an integer"),
     "seed": _whole(-(1 << 63), (1 << 64) - 1),  # what torch takes
     **dict.fromkeys(_NOT_NEGATIVE.split(), _real(lambda v: v >= 0, "not be negative")),

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from .pca import PCAHash, principal_axes
 
+_NARROWEST = 1e-12  # data are of ordinary size here; across a narrower interval waves would be too fast for float32
+
 
 class SpectralHash(PCAHash):
     r"""Thresholded eigenfunctions of a uniform density on the box of the principal components (Weiss et al., 2009).
@@ -43,7 +45,7 @@ class SpectralHash(PCAHash):
         k = self.hash_length
         axes = principal_axes(X, k).to(X)
         low, high = np.percentile((X @ axes.T).cpu().numpy(), [self.percentile, 100 - self.percentile], axis=0)
-        width = np.maximum(high - low, np.finfo(np.float32).tiny)
+        width = np.maximum(high - low, _NARROWEST)
         omega = math.pi * np.arange(1, k + 1)[:, None] / width  # (waves, components)
         slowest = np.argsort(omega, axis=None, kind="stable")[:k]
         component = slowest % k

@@ -1,6 +1,7 @@
 """A figure of the book: vector graphics with a caption, and a second form for narrow screens, its panels stacked."""
 
 import io
+import textwrap
 from typing import Any
 
 import matplotlib as mpl
@@ -11,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 NARROW = 4.1  # inches; at this width the letters of a phone are as large as those of the text
+LONG = 16  # letters; on a phone a longer name of a row would leave no room for its dots
 DENSE = 400  # points; a cloud of more is drawn as pixels
 KIND = "image/svg+xml"
 
@@ -36,28 +38,73 @@ def show(figure: Figure, caption: str, *, alt: str = "", name: str = "", stack: 
 
 
 def restack(figure: Figure) -> bool:
-    """Return whether the figure could be made narrow, which it then is: panels of one row stand in one column."""
+    """Return whether the figure could be made narrow, which it then is.
+
+    Panels of one row stand in one column, and two rows of three become three of two.
+    """
     panels = [ax for ax in figure.axes if ax.get_subplotspec() is not None]
     grids = {id(ax.get_subplotspec().get_gridspec()): ax.get_subplotspec().get_gridspec() for ax in panels}
-    if len(grids) != 1 or 1 not in (grid := next(iter(grids.values()))).get_geometry() or len(panels) > 4:
+    if len(grids) != 1:
         return False
-    height = figure.get_size_inches()[1] if grid.nrows == 1 else figure.get_size_inches()[1] / len(panels)
-    if grid.ncols > 1:
-        below = figure.add_gridspec(len(panels), 1)
+    before = next(iter(grids.values())).get_geometry()
+    if before != (2, 3) and (1 not in before or len(panels) > 4):
+        return False
+    shape = (3, 2) if before == (2, 3) else (len(panels), 1)
+    height = figure.get_size_inches()[1] / before[0]
+    if before[1] > 1:
+        below = figure.add_gridspec(*shape)
         for i, ax in enumerate(panels):
-            ax.set_subplotspec(below[i, 0])
+            ax.set_subplotspec(below[divmod(i, shape[1])])
             if not ax.get_ylabel() and i and ax.get_shared_y_axes().joined(ax, panels[0]):
                 ax.set_ylabel(panels[0].get_ylabel())
             if ax.get_yticks().size:
                 ax.tick_params(labelleft=True)
     for ax in panels:
+        _names_above(ax)
         if (legend := ax.get_legend()) and getattr(legend, "_ncols", 1) > 2:  # a row of names becomes two columns
             size = legend.get_texts()[0].get_fontsize()
             ax.legend(*ax.get_legend_handles_labels(), ncols=2, fontsize=size, loc="best")
     for legend in figure.legends:
         legend.set_loc("outside lower center")
-    figure.set_size_inches(NARROW, max(height, 2.4) * len(panels) + 0.35 * sum(len(g.texts) for g in figure.legends))
+    least = 2.4 / shape[1]
+    figure.set_size_inches(NARROW, max(height, least) * shape[0] + 0.35 * sum(len(g.texts) for g in figure.legends))
+    _break_lines(figure, panels)
     return True
+
+
+def _break_lines(figure: Figure, panels: list[Axes]) -> None:
+    """Give legends that are wider than the figure fewer columns, and names of axes that leave it a second line."""
+    figure.draw_without_rendering()
+    width = figure.bbox.width
+    for legend in [*figure.legends]:
+        handles = [handle for handle in legend.legend_handles if handle is not None]
+        names, size = [t.get_text() for t in legend.texts], legend.texts[0].get_fontsize()
+        columns = getattr(legend, "_ncols", 1)
+        while columns > 1 and legend.get_window_extent().width > width:
+            columns -= 1
+            legend.remove()
+            legend = figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=size)
+            figure.draw_without_rendering()
+    for label in [ax.xaxis.label for ax in panels]:
+        box = label.get_window_extent()
+        if box.width and (box.x0 < 0 or box.x1 > width):
+            label.set_text(textwrap.fill(label.get_text(), round(0.6 * len(label.get_text()))))
+
+
+def _names_above(ax: Axes) -> None:
+    """Write long names of rows of dots above their rows, where they take no width from the data."""
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    if max(map(len, names), default=0) <= LONG or len(ax.patches) >= len(names):  # short, or bars
+        return
+    look: dict[str, Any] = {
+        "xycoords": ax.get_yaxis_transform(),
+        "textcoords": "offset points",
+        "fontsize": 8,
+        "color": "#555555",
+    }
+    for y, name in zip(ax.get_yticks(), names, strict=True):
+        ax.annotate(name, (0, y), xytext=(3, 4), **look)
+    ax.tick_params(axis="y", labelleft=False)
 
 
 def _thin_out(ax: Axes) -> None:

@@ -18,6 +18,7 @@ from ..datasets.sources import cache_path
 from ..datasets.tasks import pool_positions
 from ..hashers.pca import principal_axes
 from ..storage import load_arrays
+from .variants import VARIANTS
 
 keep = lru_cache(maxsize=1)
 
@@ -49,6 +50,16 @@ def with_inputs(task: Task, inputs: Callable[[np.ndarray, np.ndarray], np.ndarra
     """Return the task after ``inputs(rows, database)`` has changed queries and database, which also trains."""
     queries, database = (inputs(X, task.database) for X in (task.queries, task.database))
     return replace(task, database=database, queries=queries, train=None)
+
+
+@keep
+def prepared_task(data: str, profile: str, seed: int, variant: str, validation: bool = False) -> Task:
+    """Return the retrieval task, or its validation split, after a variant's transformer, fitted to the database."""
+    task = (validation_task if validation else retrieval_task)(data, profile, seed)
+    if (stage := VARIANTS[variant](task.image_shape, seed)) is None:
+        return task
+    database = stage.fit_transform(task.database)
+    return replace(task, database=database, queries=stage.transform(task.queries), train=None, image_shape=None)
 
 
 @keep

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from math import isfinite
 from pathlib import Path
 from typing import Any, TypedDict
 
 import pandas as pd
 import torch
+
+from ..inputs import is_number, is_whole
 
 try:
     import fcntl
@@ -26,7 +27,6 @@ except ImportError:  # a system without it, where one run at a time may write
 
 PACKAGE = Path(__file__).parent.parent
 KEY = ("profile", "method", "hash_length", "seed")  # what makes a trial of an experiment unique
-_NEEDED: dict[str, Any] = dict(zip(KEY, (str, str, int, int), strict=True)) | {"value": (int, float)}
 SCHEMA = 2  # lines that do not say so are of schema 1: no name of the hasher, and only the parameters it then had
 
 
@@ -64,6 +64,8 @@ class Record(TypedDict, total=False):
     date: str
 
 
+_KINDS: dict[str, Any] = {"int": is_whole, "float": is_number}
+_KINDS |= {kind.__name__: lambda value, kind=kind: isinstance(value, kind) for kind in (str, dict, list)}
 _FIELDS = {name: getattr(kind, "__forward_arg__", kind) for name, kind in Record.__annotations__.items()}
 _TYPES = {"int": "int64", "float": "float64", "float | None": "float64"}
 
@@ -116,14 +118,11 @@ def _checked(record: Any) -> Record:
     """Return the record if it says what was measured, in the right types; ValueError names the field that does not."""
     if not isinstance(record, dict):
         raise ValueError("it is no JSON object")
-    for name, kind in _NEEDED.items():
-        value = record.get(name)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise ValueError(f"{name} is {value!r}")
-    for name in ("value", "best", "worst", "seconds", "peak_memory_mb"):
-        value = record.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value)):
-            raise ValueError(f"{name} is {value!r}")
+    for name in (name for name in _FIELDS if name in record or name in (*KEY, "value")):
+        value, kind = record.get(name), _FIELDS[name]
+        may_lack = value is None and kind.endswith("| None")
+        if not may_lack and not _KINDS[kind.split(" | ")[0].partition("[")[0]](value):
+            raise ValueError(f"{name} is {value!r:.100}")
     return record  # type: ignore[return-value]
 
 

@@ -5,7 +5,10 @@ import { button, clamp, fixed, h, ownKeys, put, say } from "./common.js";
 
 /** The cells of an experiment as objects. */
 export function cellsOf(experiment, fields) {
-  return experiment.cells.map((values) => Object.fromEntries(values.map((value, i) => [fields[i], value])));
+  return experiment.cells.map((values) => {
+    const cell = Object.fromEntries(values.map((value, i) => [fields[i], value]));
+    return { ...cell, reason: experiment.reasons[cell.reason] ?? null };
+  });
 }
 
 /** Round numbers from low to high, about `count` of them. */
@@ -173,7 +176,8 @@ function render({ model, el }) {
     rows.at(-1).lastChild.className = `bh-${spot.cell.verdict.replaceAll(" ", "-")}`;
     const { color } = experiment.methods.find((m) => m.name === method);
     const title = h("p", { class: "bh-verdict", style: `--c: ${color}` }, `${method}, k = ${k}`);
-    const reason = spot.cell.reason ? [h("p", { class: "bh-muted" }, spot.cell.reason)] : [];
+    const words = (spot.cell.reason ?? "").split("`").map((part, i) => (i % 2 ? h("code", {}, part) : part));
+    const reason = spot.cell.reason ? [h("p", { class: "bh-muted" }, ...words)] : [];
     reading.replaceChildren(title, h("dl", {}, ...rows), ...reason);
   }
   function fade(name) {

@@ -87,7 +87,10 @@ class ResultsExplorer(Widget):
 
 
 def gather(cells: Iterable[dict]) -> list[dict]:
-    """Return the cells by experiment, each with its title, metric, methods and colours, hash lengths and values."""
+    """Return the cells by experiment, each with its title, metric, methods and colours, hash lengths and values.
+
+    A cell has the number of its reason among those of the experiment.
+    """
     by_name: dict[str, list[dict]] = {}
     for cell in cells:
         by_name.setdefault(cell["experiment"], []).append(cell)
@@ -96,6 +99,8 @@ def gather(cells: Iterable[dict]) -> list[dict]:
 
 def _experiment(name: str, cells: list[dict]) -> dict:
     table = TABLES.get(name)
+    reasons = list(dict.fromkeys(cell["reason"] for cell in cells if cell["reason"]))
+    numbered = [cell | {"reason": reasons.index(r) if (r := cell["reason"]) else None} for cell in cells]
     colors = row_colors(name, list(dict.fromkeys(cell["method"] for cell in cells)))
     return {
         "name": name,
@@ -104,7 +109,8 @@ def _experiment(name: str, cells: list[dict]) -> dict:
         "metric": table.metric if table else f"in {EXPERIMENTS[name].unit}",
         "methods": [{"name": method, "color": color} for method, color in colors.items()],
         "lengths": sorted({cell["hash_length"] for cell in cells}),
-        "cells": [[_short(cell[field]) for field in FIELDS] for cell in cells],
+        "reasons": reasons,
+        "cells": [[_short(cell[field]) for field in FIELDS] for cell in numbered],
     }
 
 

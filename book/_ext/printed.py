@@ -119,7 +119,7 @@ class Printed(SphinxPostTransform):
         command = ["rsvg-convert", "--format", "pdf", "--output", str(Path(self.app.outdir) / name)]
         subprocess.run(command, input=WEBP.sub(_png, svg), text=True, check=True)
         size = r"height=5cm,width=\linewidth,keepaspectratio"
-        picture = rf"\begin{{center}}\includegraphics[{size}]{{{name}}}\end{{center}}"
+        picture = rf"{{\noindent\centering\includegraphics[{size}]{{{name}}}\par}}"  # stays with the heading above
         words = nodes.emphasis("", f"{sentence} It moves in ")
         link = self._link(node, "the online book")
         return [nodes.raw("", picture, format="latex"), nodes.paragraph("", "", words, link, nodes.Text("."))]

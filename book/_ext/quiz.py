@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 
@@ -48,11 +49,37 @@ class Quiz(SphinxDirective):
         return [*found, *messages]
 
 
+class PrintedQuiz(SphinxPostTransform):
+    """On paper the questions come with lettered answers, and which are right, and why, stands below them all."""
+
+    default_priority = 5  # before what only a browser understands goes
+    formats = ("latex",)
+
+    def run(self, **options: Any) -> None:
+        """Replace every quiz by a list of its questions and a paragraph of answers."""
+        for box in [n for n in self.document.findall(nodes.container) if "quiz" in n["classes"]]:
+            asked, solved = _list("arabic"), nodes.paragraph("", "", nodes.strong("", "Answers."))
+            for number, group in enumerate(box, start=1):
+                question, *rest = (n for n in group if isinstance(n, nodes.paragraph))
+                answers, reasons = rest[0::2], rest[1::2]
+                right = next(i for i, reason in enumerate(reasons) if "right" in reason["classes"])
+                words = ([n for n in answer if not isinstance(n, nodes.raw)] for answer in answers)
+                choice = _list("loweralpha", *(nodes.list_item("", nodes.paragraph("", "", *w)) for w in words))
+                asked += nodes.list_item("", nodes.paragraph("", "", *question.children), choice)
+                solved += [nodes.Text(f" {number} ({'abcdefgh'[right]}): "), *reasons[right][1:]]  # without its "Yes."
+            box.replace_self([asked, solved])
+
+
+def _list(kind: str, *items: nodes.list_item) -> nodes.enumerated_list:
+    return nodes.enumerated_list("", *items, enumtype=kind, prefix="", suffix=".")
+
+
 def _html(text: str) -> nodes.raw:
     return nodes.raw("", text, format="html")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive."""
+    """Register the directive and its form on paper."""
     app.add_directive("quiz", Quiz)
+    app.add_post_transform(PrintedQuiz)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,8 @@
-"""What a reader finds around every chapter: how to cite it, what a word means, where to mend it."""
+"""What a reader finds around every chapter: how to cite it, what a word means, where to mend it, the PDF."""
 
 import re
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -12,6 +13,7 @@ from biohash_mini import __version__
 
 GLOSSARY = "book/notation"
 SHARED = ("proof-content", "exercise-content", "solution-content")  # ids that extensions give more than once
+PAPER = "bio-inspired-hashing.pdf"  # beside the pages, if the book has been typeset before they were built
 SOURCES = "main"  # the branch on which changes are made; the launch buttons have one of their own
 
 
@@ -107,6 +109,20 @@ def mend_links(app: Sphinx, page: str, template: str, context: dict[str, Any], d
                 button["url"] = button["url"].split("?")[0] + f"?title=On%20{page}%3A%20"
 
 
+def offer_paper(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Let the download button begin with the whole book as PDF, and say that the theme's own prints one page."""
+    for group in context.get("header_buttons", []):
+        if group.get("label") != "download-buttons":
+            continue
+        for button in group["buttons"]:
+            if button["label"] == "download-pdf-button":
+                button["text"], button["tooltip"] = "Print this page", "Print this page"
+        if app.tags.has("paper"):
+            link = {"type": "link", "url": context["pathto"](PAPER, 1), "icon": "fas fa-book"}
+            words = {"text": "The whole book, PDF", "tooltip": "The whole book, PDF", "label": "download-book-button"}
+            group["buttons"].insert(0, link | words)
+
+
 def mend_roles(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
     """Give the entries of the list of references the role that a list asks for, not the one that was withdrawn."""
     if "body" in context:
@@ -114,10 +130,13 @@ def mend_roles(app: Sphinx, page: str, template: str, context: dict[str, Any], d
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register transforms and hooks, that of the links after the theme's own."""
+    """Register transforms and hooks, those of the buttons after the theme's own."""
+    if (Path(app.srcdir) / "book" / "_beside" / PAPER).exists():
+        app.tags.add("paper")
     app.add_post_transform(CiteThis)
     app.add_post_transform(FoldedProofs)
     app.add_post_transform(Meanings)
     app.connect("html-page-context", mend_links, priority=901)
+    app.connect("html-page-context", offer_paper, priority=901)
     app.connect("html-page-context", mend_roles)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -57,10 +57,11 @@ def test_several_processes_learn_what_one_learns(processes, digits, tmp_path):
     said = [(tmp_path / f"complaints of {rank}").read_text().splitlines() for rank in range(processes)]
     assert all(words == said[0] for words in said)  # though one process alone had seen it
     bad_row = len(X) * (processes - 1) // processes
-    assert f"X[{bad_row}, 0] is nan" in said[0][0]
+    assert f"X[{bad_row}, 0] is NaN" in said[0][0]
     assert "is the checkpoint of another training" in said[0][1]
     assert "LSH does not learn in several processes" in said[0][2]
     assert "rows of 700 and of 784 numbers are no matrix" in said[0][3]
+    assert "is the checkpoint of another training" in said[0][4]
 
 
 def kill_a_worker(job, number, checkpoint):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from biohash_mini import LSH, HammingIndex, average_precision, circle, mean_average_precision, recall
+from biohash_mini import LSH, BioHash, HammingIndex, average_precision, circle, mean_average_precision, recall
 from biohash_mini.codes import DenseCodes, SparseCodes
 from biohash_mini.datasets import load, nearest
 from biohash_mini.hashers import Hasher
@@ -37,6 +37,57 @@ NO_SEED = [-1, 0.5, "zero", None, True, [1]]
 def test_what_is_no_count_is_refused_by_name(name, call, value):
     with pytest.raises(ValueError, match=f"{name.split(' of ')[0]} must"):
         call(value)
+
+
+def test_an_integer_beyond_all_floats_is_no_number():
+    with pytest.raises(ValueError, match="learning_rate must be a finite number"):
+        BioHash(2, learning_rate=10**400).fit(np.eye(4))
+
+
+def test_a_masked_array_is_refused_where_something_is_masked():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    assert LSH(2).fit(np.ma.masked_greater(X, 99)).encode(X) == LSH(2).fit(X).encode(X)
+    for use in (LSH(2).fit, LSH(2).fit(X).encode):
+        with pytest.raises(ValueError, match="X is a masked array, some values of which are missing"):
+            use(np.ma.masked_greater(X, 1))
+
+
+@pytest.mark.parametrize("width", [6, 200])
+@pytest.mark.parametrize("k", [1, 3, 6])
+def test_activations_of_which_one_is_nan_have_no_largest(k, width):
+    S = torch.arange(2.0 * width).reshape(2, width)
+    S[1, 2] = float("nan")
+    for make in (lambda S: SparseCodes.top_k(S, k), DenseCodes.signs):
+        with pytest.raises(ValueError, match="no NaN"):
+            make(S)
+        with pytest.raises(ValueError, match=r"shape \(n, m\)"):
+            make(S[0])
+
+
+def test_codes_of_more_units_than_32_bits_number_are_refused_and_units_are_not_cut_off():
+    for m in (1 << 31, 10**30):
+        with pytest.raises(ValueError, match="n_units must be an integer from 1 to 2147483647"):
+            SparseCodes([[0, 1]], m)
+    with pytest.raises(IndexError, match="no units of them"):
+        CODES[:, :2]
+
+
+@pytest.mark.parametrize(
+    ("relevant", "which", "exclude"),
+    [
+        (np.zeros((1, 4), bool), [0] * 5, None),
+        (np.zeros((1, 5)), [0] * 5, None),
+        (np.zeros((1, 5), bool), [0, 0, 0, 0, 1], None),
+        (np.zeros((1, 5), bool), [0, 0, 0, 0, -1], None),
+        (np.zeros((1, 5), bool), [0] * 4, None),
+        (np.zeros((1, 5), bool), [0] * 5, [5, 0, 0, 0, 0]),
+        (np.zeros((1, 5), bool), [0] * 5, [0]),
+    ],
+)
+def test_histograms_look_at_no_row_that_does_not_exist(relevant, which, exclude):
+    for codes in (CODES, random_codes("sparse", 5, 300, 3), random_codes("dense", 5, 16, 0)):
+        with pytest.raises(ValueError, match="are not those of"):
+            HammingIndex(codes).histograms(codes, relevant, np.array(which), exclude and np.array(exclude))
 
 
 @pytest.mark.parametrize("seed", NO_SEED)

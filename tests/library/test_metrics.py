@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from biohash_mini import metrics, search
+from biohash_mini.codes import DenseCodes
 from biohash_mini.metrics import (
     Truth,
     average_precision,
+    expected_recall,
     functional_smoothness,
     mean_average_precision,
     recall,
@@ -164,6 +166,17 @@ def test_labels_and_truth_are_not_given_together_nor_left_out():
                 measure(codes, codes, *given_labels, truth=given_truth)
 
 
+def test_expected_recall_is_the_mean_over_orders_inside_ties():
+    rng = np.random.default_rng(0)
+    database, queries = (DenseCodes(rng.integers(0, 256, (n, 1), dtype=np.uint8), 8) for n in (60, 7))
+    distances = queries.hamming(database).astype(float)
+    truth = np.stack([rng.choice(60, 3, replace=False) for _ in distances])
+    orders = [np.argsort(distances + rng.random(distances.shape), axis=1)[:, :10] for _ in range(2000)]
+    by_chance = np.mean([recall(order, truth) for order in orders])
+    assert expected_recall(queries, database, truth, 10) == pytest.approx(by_chance, abs=0.01)
+    assert expected_recall(queries, database, truth, 60) == 1
+
+
 def test_recall_is_the_share_of_the_true_neighbours_found():
     truth = np.array([[1, 2, 3, 4], [5, 6, 7, 8]])
     assert recall(np.array([[4, 9, 1], [5, 5, 5]]), truth) == (2 / 4 + 1 / 4) / 2
@@ -260,6 +273,12 @@ def test_smoothness_is_undefined_where_all_distances_are_equal():
         ([1.0, np.nan], [1.0, np.nan], "labels must not be NaN"),
         (np.array(["1", 1], object), ["1"], "labels must be of one type"),
         ([True], [1], "labels must be of one type"),
+        (["1", 1], ["1", "2"], "labels must be of one type"),
+        (["cat", np.nan], ["cat", "nan"], "labels must be of one type"),
+        (np.array(["NaT"], "M8[s]"), np.array(["2020"], "M8[s]"), "labels must not be NaN"),
+        (np.ma.masked_equal([1, 2], 2), [1, 2], "labels must all be known"),
+        (np.array([2**53 + 1], np.uint64), [2**53], "have no type in common that holds them all"),
+        ([2**53 + 1], [2.0**53], "have no type in common that holds them all"),
     ],
 )
 def test_labels_that_cannot_be_compared_are_refused(a, b, message):
@@ -272,6 +291,27 @@ def test_texts_in_an_array_of_objects_are_labels_like_others():
     truth = Truth.of_labels(np.array(["cat", "dog"], object), ["dog", "cat"])
     assert (truth.query_labels[:, None] == truth.database_labels).tolist() == [[False, True], [True, False]]
     assert Truth.of_labels([1, 2], [2.0, 3.5]).database_labels[0] == Truth.of_labels([1, 2], [2.0, 3.5]).query_labels[1]
+
+
+def test_bytes_and_large_integers_of_one_type_are_labels():
+    assert (
+        Truth.of_labels([b"a", b"b"], [b"b"]).database_labels == Truth.of_labels([b"a", b"b"], [b"b"]).query_labels[1]
+    )
+    same = Truth.of_labels(np.array([2**63, 2**63 + 1], np.uint64), np.array([2**63 + 1], np.uint64))
+    assert (same.query_labels == same.database_labels).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("relevant", [["0", "1"], [0.5, 1.0], [np.nan, 1.0], [2, 1], [None, True]])
+def test_relevance_that_is_not_yes_or_no_is_refused(relevant):
+    with pytest.raises(ValueError, match="relevant must be True or False, or 0 and 1"):
+        average_precision([1, 2], relevant)
+
+
+@pytest.mark.parametrize("power", [-700, 0, 700])
+def test_smoothness_knows_directions_whatever_their_length(power):
+    X, codes = np.random.default_rng(0).normal(size=(30, 6)), random_codes("sparse", 30, 20, 4)
+    lengths = np.random.default_rng(1).integers(-200, 200, (30, 1))
+    assert functional_smoothness(np.ldexp(X, power + lengths), codes) == functional_smoothness(X, codes)
 
 
 def test_recall_of_rows_that_do_not_exist_is_refused():

@@ -56,6 +56,8 @@ def test_what_is_missing_is_written_and_nothing_twice(digits, database):
     codes, queries = digits
     database.client.delete("codes", ids=[0, 299, 300, 700, 999])
     assert len(database) == 995
+    with pytest.raises(ValueError, match="holds 995 of 1000 codes: an export was interrupted"):
+        database.search(queries, 10)
     for batch_size in (77, 1000):
         database.insert(codes, batch_size=batch_size)
         assert len(database) == 1000
@@ -64,15 +66,42 @@ def test_what_is_missing_is_written_and_nothing_twice(digits, database):
 
 def test_codes_of_others_are_refused(digits, database):
     codes, queries = digits
-    for other in (random_codes("sparse", 1000, 160, 8), codes[:500]):
+    almost = SparseCodes(np.concatenate([codes.array[:-2], codes.array[:2]]), codes.n_units)
+    for other in (random_codes("sparse", 1000, 160, 8), codes[:500], almost):
         with pytest.raises(ValueError, match="holds other codes"):
             database.insert(other)
     with pytest.raises(ValueError, match="sparse codes"):
         database.insert(random_codes("dense", 5, 16, 0))
-    with pytest.raises(ValueError, match="cannot compare"):
-        database.search(random_codes("sparse", 5, 160, 4))
+    for units, length in ((160, 4), (161, 8)):
+        with pytest.raises(ValueError, match="cannot compare"):
+            database.search(random_codes("sparse", 5, units, length))
     with pytest.raises(ValueError, match="top must be"):
         database.search(queries, 0)
+
+
+def test_a_model_does_not_search_codes_of_another(digits, tmp_path):
+    codes, queries = digits
+    with MilvusIndex(tmp_path / "mine.db") as index:
+        with pytest.raises(FileNotFoundError, match=r"no collection codes in .*mine\.db"):
+            index.search(queries, model="a")
+        index.insert(codes[:50], model="a")
+        assert index.search(queries, 5, model="a")[0].shape == index.search(queries, 5)[0].shape == (20, 5)
+        with pytest.raises(ValueError, match="holds codes of another model"):
+            index.search(queries, 5, model="b")
+        index.insert(codes[:50])  # the same codes, by whomever
+        with pytest.raises(ValueError, match="holds other codes"):
+            index.insert(codes[:50], model="b")
+        with pytest.raises(ValueError, match="batch_size must be an integer of at least 1"):
+            index.insert(codes[:50], model="a", batch_size=0)
+
+
+def test_a_place_that_cannot_be_opened_is_named_with_its_reason(tmp_path, capfd):
+    (tmp_path / "file.db").write_text("not a folder")
+    with pytest.raises(OSError, match=r"^Milvus: .*File exists.*file\.db"):
+        MilvusIndex(tmp_path / "file.db")
+    with MilvusIndex(tmp_path / "names.db", "x" * 300) as index, pytest.raises(OSError, match="name too long"):
+        index.insert(random_codes("sparse", 5, 160, 4))
+    assert capfd.readouterr().err == ""  # where Milvus Lite would log tracebacks
 
 
 @pytest.mark.slow

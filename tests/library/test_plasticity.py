@@ -1,6 +1,9 @@
+from functools import partial
+
 import pytest
 import torch
 
+from biohash_mini import BioHash, load
 from biohash_mini.plasticity import (
     anneal,
     annealed,
@@ -73,6 +76,15 @@ def test_a_mean_step_is_the_update_per_sample_that_moved_the_unit(m, r, delta):
     torch.testing.assert_close(W, want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("reduction", ["max", "mean", "implicit"])
+def test_a_unit_without_a_sample_stays_where_it_is(reduction):
+    X, W = torch.randn(40, 8, generator=rng()), torch.randn(20, 8, generator=rng(1))
+    still = rank_gain(overlaps(X, W)).count_nonzero(0) == 0
+    before = W.clone()
+    step_(W, X, 0.02, reduction=reduction)
+    assert still.any() and torch.equal(W[still], before[still]) and (W[~still] != before[~still]).any()
+
+
 @pytest.mark.parametrize("reduction", ["max", "mean"])
 def test_a_step_on_zeros_moves_nothing(reduction):
     W = torch.randn(4, 3, generator=rng())
@@ -131,6 +143,32 @@ def test_training_that_diverges_says_what_to_do():
     X, W = torch.randn(200, 5, generator=rng()), torch.randn(4, 5, generator=rng(1))
     with pytest.raises(ValueError, match=r"training diverges: lower the learning_rate, 1e\+30"):
         train(X, W, learning_rate=1e30, rng=rng(2))
+
+
+def test_training_in_which_all_synapses_vanish_says_so():
+    X = load("mnist").vectors(slice(0, 300))
+    for learn in (BioHash(4, p=50).fit, BioHash(4, p=50).partial_fit):  # overlaps of 3 to the 49th power
+        with pytest.raises(ValueError, match="training diverges: lower the learning_rate"):
+            learn(X)
+
+
+@pytest.mark.parametrize("reduction", ["max", "mean", "implicit"])
+def test_a_step_on_no_rows_moves_nothing(reduction):
+    W = torch.randn(4, 5, generator=rng())
+    moved = W.clone()
+    step_(moved, torch.zeros(0, 5), 0.1, delta=0.3, reduction=reduction)
+    assert torch.equal(moved, W)
+
+
+def test_a_rank_or_reduction_that_there_is_not_is_refused():
+    X, W = torch.ones(2, 5), torch.eye(4, 5)
+    for rank in (1, 0, 5):
+        for use in (partial(step_, W, X, 0.1), partial(plasticity_update, X, W)):
+            with pytest.raises(ValueError, match=f"anti_rank must lie between 2 and the number of units 4, got {rank}"):
+                use(delta=0.3, anti_rank=rank)
+    with pytest.raises(ValueError, match="reduction must be one of max, mean, implicit, got 'sum'"):
+        step_(W, X, 0.1, reduction="sum")
+    assert torch.equal(W, torch.eye(4, 5))
 
 
 def test_training_recovers_well_separated_directions():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from biohash_mini import search
 from biohash_mini.codes import SparseCodes, concatenate
+from biohash_mini.counting import lists
 from biohash_mini.search import HammingIndex
 from tests.helpers import random_codes
 
@@ -57,6 +58,32 @@ def test_counters_hold_long_codes(layout, k):
     database, queries = random_codes("sparse", 30, 310, k, 1), random_codes("sparse", 4, 310, k, 2)
     both = concatenate([queries, database])
     assert equal(HammingIndex(both).search(queries, 9), brute_force(both, queries, 9))
+
+
+@pytest.mark.parametrize("k", [1, 3, 130])  # few lines touched, most lines touched, counters of two bytes
+@pytest.mark.parametrize("size", [64, 512, 1 << 15])
+def test_ranges_do_not_change_the_answer(k, size, monkeypatch):
+    monkeypatch.setattr(lists, "_RANGE", size)
+    for n in (1, size % 1000, 1500):
+        database, queries = random_codes("sparse", n, 70 * k, k, 1), random_codes("sparse", 4, 70 * k, k, 2)
+        both = concatenate([database, queries, database])  # every score occurs, in a later range too
+        index, D = HammingIndex(both), queries.hamming(both)
+        for top in (1, 7, 700, 3100):
+            assert equal(index.search(queries, top), brute_force(both, queries, top))
+        nothing = np.zeros((1, len(both)), bool), np.zeros(4, int)
+        counts = [np.bincount(row // 2, minlength=k + 1) for row in D.astype(int)]
+        assert np.array_equal(index.histograms(queries, *nothing)[0], counts)
+
+
+@fixed
+@given(
+    st.integers(1, 4), st.integers(0, 2500), st.sampled_from([64, 320, 1024]), st.integers(1, 60), st.integers(0, 99)
+)
+def test_few_entries_in_many_ranges_are_a_stable_sort_too(k, n, size, top, seed):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lists, "_RANGE", size)
+        database, queries = random_codes("sparse", n, 300 * k, k, seed), random_codes("sparse", 3, 300 * k, k, seed + 1)
+        assert equal(HammingIndex(database).search(queries, top), brute_force(database, queries, top))
 
 
 @pytest.mark.parametrize("m", [129, 257, 512, 700])
@@ -201,6 +228,21 @@ def test_an_index_that_grew_is_the_index_built_at_once(kind, m, sizes):
     assert same_answers(grown, HammingIndex(codes), queries)
 
 
+@pytest.mark.parametrize("m", [30, 600])
+def test_an_index_whose_growth_fails_is_as_it_was(m, monkeypatch):
+    codes = random_codes("sparse", 9, m, 3)
+    index = HammingIndex(codes)
+
+    def fail(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as full, pytest.raises(MemoryError):
+        full.setattr("biohash_mini.search.lists.invert", fail)
+        full.setattr("biohash_mini.search.slices.slice_units", fail)
+        index.add(codes)
+    assert len(index) == 9 and same_answers(index, HammingIndex(codes), codes)
+
+
 def test_codes_that_do_not_fit_are_not_added():
     codes = random_codes("sparse", 9, 30, 3)
     index = HammingIndex(codes)
@@ -216,6 +258,10 @@ def test_an_index_survives_the_disk(kind, tmp_path):
     index.save(tmp_path / "index.safetensors")
     loaded = HammingIndex.load(tmp_path / "index.safetensors")
     assert same_answers(loaded, index, random_codes(kind, 6, 30, 5, 1))
+    index.save(tmp_path / "tied.safetensors", model="a")
+    assert len(HammingIndex.load(tmp_path / "tied.safetensors", model="a")) == 40
+    with pytest.raises(ValueError, match="another model"):
+        HammingIndex.load(tmp_path / "tied.safetensors", model="b")
     loaded.add(index.codes[:3])
     assert len(loaded) == 43
     file = tmp_path / "index.safetensors"

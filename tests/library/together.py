@@ -51,6 +51,9 @@ def main(vectors, folder):
             complaint(LSH(4), np.array(rows)),
             complaint(BioHash(4), np.array(rows)[:, : 700 if last else 784]),
         ]
+        one_pass = BioHash(4, center=False, max_epochs=1)
+        fit(one_pass, np.array(rows), checkpoint=folder / "own", seconds=0)
+        complaints.append(complaint(one_pass, rows[::-1].copy(), checkpoint=folder / "own"))  # of the same rows, turned
         (folder / f"complaints of {rank}").write_text("\n".join(map(str, complaints)))
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from biohash_mini import HammingIndex
 from biohash_mini.cli import main
-from biohash_mini.reproduction import bench
+from biohash_mini.reproduction import bench, growth
 from biohash_mini.reproduction.bench import process, search, training
 from biohash_mini.reproduction.results import read
 
@@ -27,7 +27,7 @@ def test_drawn_codes_are_as_uneven_as_those_of_a_trained_layer():
 @pytest.fixture
 def here(monkeypatch):
     """Time in this process, where no peer is installed."""
-    modules = {module.__name__: module for module in (search, training)}
+    modules = {module.__name__: module for module in (search, training, growth)}
     monkeypatch.setattr(process, "apart", lambda name, function, _, **given: getattr(modules[name], function)(**given))
     monkeypatch.setattr(search, "find_spec", lambda name: None)
 
@@ -48,6 +48,16 @@ def test_training_and_encoding_stand_beside_bare_products(here):
     rows = list(bench.measure(["floors"], quick=True))
     assert [row["what"] for row in rows] == ["training, floor", "encoding, floor"]
     assert all(row["value"] == row["took"]["products"] / row["took"]["ours"] for row in rows)
+
+
+def test_a_speed_up_by_threads_is_a_slope(tmp_path, here, monkeypatch):
+    costs = iter([growth.Cost(1.0, 2.0, 3.0, 32.0), growth.Cost(2.0, 2.0, 1.5, 32.0)])  # of two threads, of one
+    monkeypatch.setattr(growth, "clocked", lambda size: next(costs))
+    assert growth.thread_slopes(tmp_path).empty
+    for row in bench.run(["threads"], threads=2, where=tmp_path):
+        assert row["holds"] == (row["what"] != "threads, search")
+    found = growth.thread_slopes(tmp_path)
+    assert found.round(6).to_dict() == {"training": -1.0, "encoding": 0.0, "search": 1.0}
 
 
 def test_learners_race_to_the_energy_and_the_map_of_ours(here):
@@ -98,3 +108,11 @@ def test_ours_is_timed_in_a_process_of_its_own(codes, tmp_path):
 def test_a_size_has_three_numbers(capsys):
     assert main(["bench", "--sizes", "50000,16"]) == 2
     assert "a size is n,k,m" in capsys.readouterr().err
+
+
+def test_a_peer_that_stopped_short_of_the_goal_is_not_faster():
+    took = {"ours": 2.0, "quick": 1.0, "slow": 6.0, "absent": None}
+    assert bench.ratio_of(took) == 0.5
+    assert bench.ratio_of(took, ["quick"]) == 3.0
+    assert bench.ratio_of(took, ["quick", "slow"]) == 0.5  # at least
+    assert bench.ratio_of({"ours": 1.0, "absent": None}) is None

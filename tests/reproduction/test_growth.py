@@ -38,7 +38,11 @@ def test_the_bill_counts_bytes_products_and_entries():
 def test_costs_are_measured_and_their_slopes_are_finite():
     small = Size(200, 16, 600, 4)
     cost = growth.measure(small)
-    assert min(cost) > 0 and cost.memory == pytest.approx(16, rel=0.1)  # four numbers of four bytes
+    assert min(cost) > 0 and cost.memory == pytest.approx(8, rel=0.1)  # four numbers of two bytes
     slopes = growth.slopes(cost, small)
     assert slopes.shape == (4, 4) and slopes.notna().all(axis=None)
     assert slopes.loc["memory", "k"] == pytest.approx(1, abs=0.1)
+
+
+def test_waiting_is_measured_too():
+    assert min(growth.clocked([200, 16, 600, 4])) > 0

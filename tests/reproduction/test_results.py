@@ -87,6 +87,10 @@ def test_a_trial_that_stands_twice_counts_once_and_the_second_line_is_named(tmp_
         (json.dumps(record(seed=True)), "seed is True"),
         (json.dumps(record(best="high")), "best is 'high'"),
         (json.dumps(record(seconds=[1])), r"seconds is \[1\]"),
+        (json.dumps(record(seconds=None)), "seconds is None"),
+        (json.dumps(record(params=[1])), r"params is \[1\]"),
+        (json.dumps(record(epochs=2.5)), "epochs is 2.5"),
+        (json.dumps(record(value=10**400)), "value is 1000"),
     ],
 )
 def test_a_line_that_is_no_record_is_named_and_the_rest_is_used(line, message, tmp_path):

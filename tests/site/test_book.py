@@ -1,6 +1,7 @@
 """The built book in a real browser, from files and with the network closed. `make book` builds it first."""
 
 import re
+import zipfile
 from functools import cache
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
@@ -11,6 +12,7 @@ from bs4 import BeautifulSoup
 from book import build
 from book._ext import policy, printed
 from book.build import BUILD, settings
+from tests.widgets.browser import until
 
 HTML = BUILD / "html"
 PAGES = sorted(p for folder in ("book", "notebooks") for p in (HTML / folder).glob("*.html"))
@@ -69,6 +71,8 @@ def test_the_page_opens_without_a_complaint_and_without_the_network(file, open_f
     page = open_file(file, width=1280)
     page.wait_for_function("!window.MathJax || (MathJax.startup && MathJax.startup.promise)")
     page.evaluate("window.MathJax?.startup?.promise")
+    assert page.locator("mjx-container > svg").count() == page.locator("mjx-container").count()
+    assert not page.locator("[data-mml-node=merror]").count()
     assert page.locator("article h1").inner_text()
     (BUILD / "screenshots").mkdir(exist_ok=True)
     page.screenshot(path=BUILD / "screenshots" / f"{file.stem}.png", full_page=True)
@@ -200,10 +204,56 @@ def test_ties_move_in_their_chapter(open_file):
     assert widget.locator(".bh-verdict").inner_text() != worst
 
 
-def test_wide_tables_of_the_report_scroll_in_their_frame(open_file):
-    page = open_file(HTML / "book" / "report.html", width=360)
-    frame = page.locator(".report-scroll").nth(1)
-    assert frame.evaluate("e => e.scrollWidth > e.clientWidth && e.clientWidth < 360")
+def test_a_wide_table_keeps_its_first_column_and_fades_where_it_goes_on(open_file):
+    page = open_file(HTML / "book" / "report.html", width=390)
+    frame = page.get_by_role("region", name="Table 1: MNIST, class labels", exact=True)
+    assert frame.evaluate("e => e.scrollWidth > e.clientWidth && e.clientWidth < 390")
+    faded = "e => e.classList.contains('more-right') && getComputedStyle(e).maskImage != 'none'"
+    until(lambda: frame.evaluate(faded))
+    before = frame.locator("th[scope=row]").first.bounding_box()
+    frame.evaluate("e => e.scrollTo(e.scrollWidth, 0)")
+    until(lambda: not frame.evaluate(faded))
+    assert frame.locator("th[scope=row]").first.bounding_box()["x"] == before["x"]
+
+
+def test_a_wide_formula_fades_where_it_goes_on(open_file):
+    page = open_file(HTML / "notebooks" / "02_learning_rule.html", width=390)
+    page.wait_for_selector("mjx-container.more-right")
+
+
+def test_tables_of_chapters_and_of_text_keep_their_first_column(open_file):
+    places = {"notebooks/05_mnist.html": "table.dataframe tbody th", "book/data.html": "table tbody td"}
+    for file, first in places.items():
+        cell = open_file(HTML / file, width=390).locator(f"article {first}").first
+        before = cell.bounding_box()["x"]
+        cell.evaluate("e => e.closest('.text_html, .pst-scrollable-table-container').scrollTo(60, 0)")
+        assert abs(cell.bounding_box()["x"] - before) <= 1  # the border of the table
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_errata_show_what_is_corrected_and_fold_their_tests(width, open_file):
+    page = open_file(HTML / "book" / "errata.html", width=width)
+    row = page.locator("article tbody tr").nth(1)
+    corrected = row.locator("td").nth(2).bounding_box()
+    assert corrected["x"] >= 0 and corrected["x"] + corrected["width"] <= width
+    assert not row.locator("code").first.is_visible()
+    row.get_by_text("2 tests").click()
+    assert row.locator("code").first.is_visible()
+
+
+@pytest.mark.parametrize("words", ["BioHash", "hash length", "average precision", "ties", "HammingIndex"])
+def test_search_finds_chapters_before_the_reference(words, open_file):
+    page = open_file(HTML / "search.html", width=1280)
+    page.wait_for_function("Search.hasIndex()")
+    found = page.evaluate(f"Search._performSearch(...Search._parseQuery('{words}')).map((r) => r[0]).reverse()")
+    assert found[0].startswith("notebooks/") and "book/api" in found
+    assert found.index("book/api") > max(i for i, name in enumerate(found) if name.startswith("notebooks/"))
+
+
+def test_the_records_can_be_had_as_one_crate():
+    (link,) = (link for link in parsed(HTML / "book" / "report.html").links if link.endswith(".zip"))
+    with zipfile.ZipFile(HTML / "book" / link) as bundle:
+        assert "ro-crate-metadata.json" in bundle.namelist() and "results/mnist.jsonl" in bundle.namelist()
 
 
 def test_the_circle_explorer_moves_in_its_chapter(open_file):
@@ -222,6 +272,12 @@ def test_the_playground_steps_in_its_chapter(open_file):
     widget.scroll_into_view_if_needed()
     widget.get_by_role("button", name="Step").click()
     assert re.search(r"step 1\b", widget.locator(".bh-verdict").inner_text())
+
+
+@EVERY_PAGE
+def test_a_page_offers_the_pdf_if_it_is_beside_the_book(file):
+    there = (HTML / build.PAPER.name).exists()
+    assert (f"../{build.PAPER.name}" in parsed(file).links) == there
 
 
 def test_a_table_on_paper_keeps_every_cell_and_breaks_only_the_widest_columns():

@@ -1,18 +1,25 @@
-"""From an executed notebook to a page: order, folds, figures, quiz, the entry to cite."""
+"""From an executed notebook to a page: order, folds, figures, quiz, the entry to cite, the PDF."""
 
 import sys
+from types import SimpleNamespace
 
 import nbformat
 import pytest
+from docutils import nodes
+from docutils.utils import new_document
 from matplotlib import pyplot as plt
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from sphinx.util.tags import Tags
 
 from biohash_mini.reproduction import figures as ours
-from book.build import ROOT
+from biohash_mini.reproduction import plots
+from book.build import PAPER, ROOT
 from book.chapter import prepare
 
 sys.path.append(str(ROOT / "book" / "_ext"))
 import figures
+import quiz
+import reader
 
 
 @pytest.fixture
@@ -62,10 +69,37 @@ def test_panels_of_a_row_stack_with_the_label_they_shared():
     plt.close(figure)
 
 
+def test_legends_and_names_of_axes_stay_inside_a_narrow_picture():
+    plots.use_style()
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3))
+    for i in range(6):
+        axes[0].plot([0, 1], label=f"method number {i}")
+    axes[1].set_xlabel("points of mAP that were gained (right) or lost (left), with two units on")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
+    assert ours.restack(figure)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.texts] == [f"method number {i}" for i in range(6)]
+    for box in (legend.get_window_extent(), axes[1].xaxis.label.get_window_extent()):
+        assert box.x0 >= 0 and box.x1 <= figure.bbox.width
+    plt.close(figure)
+
+
 def test_a_column_of_panels_becomes_narrow_and_no_taller():
     figure, _ = plt.subplots(2, 1, figsize=(7.4, 5))
     assert ours.restack(figure)
     assert figure.get_size_inches().tolist() == [ours.NARROW, 5]
+    plt.close(figure)
+
+
+def test_six_panels_stand_in_two_columns_and_long_names_of_rows_above_their_dots():
+    figure, axes = plt.subplots(2, 3, figsize=(7.6, 5))
+    axes[0, 0].plot([1, 2], [0, 1], "o")
+    axes[0, 0].set_yticks([0, 1], ["a name of more than sixteen letters", "short"])
+    assert ours.restack(figure)
+    assert axes[1, 2].get_subplotspec().get_geometry()[:2] == (3, 2)
+    assert [text.get_text() for text in axes[0, 0].texts] == ["a name of more than sixteen letters", "short"]
+    assert not axes[0, 0].yaxis.get_tick_params()["labelleft"]
     plt.close(figure)
 
 
@@ -91,3 +125,32 @@ def test_a_dark_drawing_leaves_photographs_alone():
 
 def test_black_on_white_has_the_largest_contrast():
     assert figures.contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21)
+
+
+@pytest.mark.parametrize("typeset", [True, False])
+def test_the_download_button_offers_the_pdf_if_there_is_one(typeset):
+    theirs = {"label": "download-pdf-button", "text": ".pdf"}
+    group = {"label": "download-buttons", "buttons": [theirs]}
+    context = {"header_buttons": [group], "pathto": lambda name, kind: f"../{name}"}
+    reader.offer_paper(SimpleNamespace(tags=Tags(["paper"] * typeset)), "notebooks/01_a", "", context, None)
+    links = [button.get("url") for button in group["buttons"]]
+    assert links == [f"../{PAPER.name}", None] if typeset else links == [None]
+    assert theirs["text"] == "Print this page"
+
+
+def test_a_printed_quiz_letters_its_answers_and_gives_the_right_one_below():
+    def line(kind, *words):
+        return nodes.paragraph("", "", *words, classes=kind.split())
+
+    def answer(text, kind, why):
+        words = [nodes.raw("", "<input>", format="html"), nodes.Text(text)]
+        return [line("quiz-answer", *words), line(f"quiz-why {kind}", nodes.strong("", "?"), nodes.Text(why))]
+
+    ask = line("quiz-ask", nodes.Text("How many?"))
+    group = nodes.container("", ask, *answer("One", "wrong", "Too few."), *answer("Two", "right", "As many as ears."))
+    page = new_document("page")
+    page += nodes.container("", group, classes=["quiz"])
+    quiz.PrintedQuiz(page).run()
+    questions, answers = page.children
+    assert [n.astext() for n in questions.findall(nodes.paragraph)] == ["How many?", "One", "Two"]
+    assert answers.astext() == "Answers. 1 (b): As many as ears."

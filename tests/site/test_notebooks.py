@@ -16,8 +16,8 @@ CHAPTERS = pytest.mark.parametrize("chapter", notebooks(), ids=lambda path: path
 @pytest.fixture(scope="session")
 def outcomes(request):
     """Execute the selected chapters together, so that two run at a time."""
-    selected = [item.callspec.params["chapter"] for item in request.session.items if "outcomes" in item.fixturenames]
-    return execute_all(selected)
+    asking = [item for item in request.session.items if "outcomes" in item.fixturenames]
+    return execute_all(list(dict.fromkeys(item.callspec.params["chapter"] for item in asking)))
 
 
 @pytest.mark.slow
@@ -26,6 +26,17 @@ def outcomes(request):
 def test_chapter_executes_to_its_end(chapter, outcomes):
     if outcomes[chapter] is not None:
         raise outcomes[chapter]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@CHAPTERS
+def test_chapter_shows_no_warning_and_no_series_as_it_prints_itself(chapter, outcomes):
+    cells = nbformat.read(build.EXECUTED / chapter.name, as_version=4).cells
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    assert not [output.text for output in outputs if output.get("name") == "stderr"]
+    plain = [output.data["text/plain"] for output in outputs if set(output.get("data", {})) == {"text/plain"}]
+    assert not [text for text in plain if "dtype:" in text]
 
 
 @CHAPTERS

@@ -2,7 +2,7 @@
 
 ``python -m tools.stress`` (``make stress``) runs all of it, prints how many faults and inputs there were and how many
 ended as promised, and appends a line for each kind to ``results/stress.jsonl``; ``--short`` is the form that the tests
-run. A further kind, such as the export to a database, is one more entry in ``STAGES`` of :mod:`tools.stress.jobs`, in
+run. A further kind is one more entry in ``STAGES`` of :mod:`tools.stress.jobs`, in
 ``TRIALS`` of :mod:`tools.stress.disk`, or in ``SOURCES`` of :mod:`tools.stress.malformed`.
 """
 

@@ -18,11 +18,12 @@ import numpy as np
 from biohash_mini import HammingIndex, cli
 from biohash_mini.codes import Codes
 from biohash_mini.datasets import load, samples, sources, tasks
+from biohash_mini.export import export
 from biohash_mini.hashers import Hasher
 from biohash_mini.reproduction import results
 from biohash_mini.storage import digest, load_arrays
 
-from . import Tally, jobs
+from . import Tally, database, jobs
 from .faults import finish, problem, start
 
 ROOM = 2000  # bytes that fit on a full disk
@@ -50,7 +51,7 @@ def _run(folder: Path) -> None:
     )
 
 
-#: What is tried where nothing can be written. Milvus export: add its trial here once it exists.
+#: What is tried where nothing can be written.
 TRIALS: dict[str, Trial] = {
     "a model": lambda folder: next(iter(jobs.models().values()))[0].save(folder / "model.safetensors"),
     "codes": lambda folder: next(iter(jobs.models().values()))[1].save(folder / "codes.safetensors"),
@@ -60,6 +61,8 @@ TRIALS: dict[str, Trial] = {
     "a data set": lambda folder: jobs.fetch(folder, lambda _: None),
     "biohash hash": _command("hash", "{1}/x.npy", "--model", "{0}/m.safetensors", "--codes", "{0}/c.safetensors"),
     "biohash run": _run,
+    "an export to Milvus": lambda folder: database.export(folder, lambda _: None),
+    "an export to a file": lambda folder: export(database.codes(), "npz", folder / "codes.npz"),
 }
 
 
@@ -124,8 +127,8 @@ def share(name: str, folder: Path, address: str) -> None:
 def shared(short: bool) -> Iterator[Tally]:
     """Yield how often two processes that wrote to one place both ended well, and readers beside them saw wholes."""
     stages = {stage.name: stage for stage in jobs.STAGES if stage.short or not short}
-    stages.pop("training with checkpoints")  # a model has one teacher
-    stages.pop("the book's build", None)
+    for alone in ("training with checkpoints", "export to Milvus", "the book's build"):  # which have one writer
+        stages.pop(alone, None)
     tally = Tally("faults", "two processes at once")
     for name, stage in stages.items():
         for _ in range(1 if short or name == "a run of a table" else 4):

@@ -16,13 +16,14 @@ from pathlib import Path
 from . import Tally, jobs
 from .jobs import STAGES, Stage
 
+LATE = ["pooch", "requests", "papermill", "pymilvus", "milvus_lite.adapter.grpc.server"]  # imported where they are used
 LONGEST = 120  # seconds that any work may take
 
 
 def processes() -> multiprocessing.context.ForkServerContext:
     """Return where processes are started: copies of one that has imported everything, and done nothing."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tools.stress.jobs", "pooch", "requests", "papermill"])
+    context.set_forkserver_preload(["tools.stress.jobs", *LATE])
     return context
 
 

@@ -15,7 +15,6 @@ from functools import cache, partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import nbformat
 import numpy as np
 import torch
 
@@ -25,7 +24,8 @@ from biohash_mini.datasets import load, networks, sources
 from biohash_mini.hashers import Hasher
 from biohash_mini.reproduction import results, runner  # noqa: F401  # imported before a process loses its rights
 from biohash_mini.storage import digest, load_arrays
-from book import build
+
+from . import chapters, database
 
 Tell = Callable[[object], None]  #: says that something is done, and by that promised to be kept
 
@@ -267,38 +267,11 @@ def _answers(folder: Path, told: list[str]) -> str:
     return "" if codes == hasher.encode(rows()) else "the codes are not those of the model"
 
 
-# ---------------------------------------------------------------- a chapter of the book
-
-
-def chapter(folder: Path, tell: Tell) -> None:
-    """Execute a small notebook as the book's build does."""
-    build.EXECUTED = folder / "executed"
-    cells = ["import time", *(f"time.sleep(0.05)\nprint({i})" for i in range(6))]
-    notebook = folder / "chapter.ipynb"
-    if not notebook.exists():
-        ids = [nbformat.v4.new_code_cell(text, id=f"c{i}") for i, text in enumerate(cells)]
-        nbformat.write(nbformat.v4.new_notebook(cells=ids), notebook)
-    build.execute(notebook)
-    tell("done")
-
-
-def _outputs(folder: Path) -> str:
-    page = nbformat.read(folder / "executed" / "chapter.ipynb", as_version=4)
-    return "".join(output.text for cell in page.cells for output in cell.get("outputs", []))
-
-
-def _executed(folder: Path, told: list[str]) -> str:
-    build.EXECUTED = folder / "executed"
-    if (folder / "chapter.ipynb").exists() and build.is_fresh(folder / "chapter.ipynb"):
-        return "" if _outputs(folder) == "0\n1\n2\n3\n4\n5\n" else "the executed copy is not whole"
-    return "an executed chapter is stale" if told else ""
-
-
 def _digest_of(name: str, folder: Path) -> str:
     return digest(load_arrays(folder / name)[0])
 
 
-#: What is killed. Milvus export: add its stage here once it exists.
+#: What is killed.
 STAGES = [
     Stage("download into the cache", fetch, _cached, lambda f: _files(f / "cache")),
     Stage("feature extraction", extract, _features, partial(_digest_of, "x.safetensors")),
@@ -307,7 +280,8 @@ STAGES = [
     Stage("writing results", append, recorded, lambda f: (f / "stress.jsonl").read_bytes(), kills=20),
     Stage("a run of a table", run, _measured, _values, kills=8, short=0),
     Stage("the command hash", command, _answers, partial(_digest_of, "codes.safetensors")),
-    Stage("the book's build", chapter, _executed, _outputs, kills=8, short=0),
+    Stage("export to Milvus", database.export, database.wrong, database.content, short=2),
+    Stage("the book's build", chapters.execute, chapters.wrong, chapters.outputs, kills=12, short=0),
 ]
 
 

@@ -379,14 +379,14 @@ SOURCES: dict[str, Callable[[bool], Iterator[Case]]] = {
 
 
 @contextmanager
-def alarm() -> Iterator[None]:
+def alarm(seconds: int = SECONDS) -> Iterator[None]:
     """Raise TimeoutError where something takes too long."""
 
     def ring(*_: object) -> None:
-        raise TimeoutError(f"no answer after {SECONDS} s")
+        raise TimeoutError(f"no answer after {seconds} s")
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(SECONDS)
+    signal.alarm(seconds)
     try:
         yield
     finally:

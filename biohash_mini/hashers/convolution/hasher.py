@@ -15,11 +15,13 @@ from ...plasticity import Epoch, Reduction, Start, anneal, default_passes, start
 from ..base import Hasher
 from ..stored import all_or_nothing
 from . import checks
+from .byte_layer import ByteSynapses, many_are_active
 from .maps import ByteFeatures, inhibit_and_pool, mean_norm, sample_patches, unit_patches
 from .sparse_layer import LazySynapses, level_products
 
 _BLOCK = 1 << 20  # activations of all channels held at a time: 4 MB of float32
 _IMAGES = 256  # images hashed at a time
+_PASSES = 3  # of the layer at least: its many faint features overlap little, so norms fall more slowly than on pixels
 
 
 class BioConvHash(Hasher):
@@ -31,7 +33,8 @@ class BioConvHash(Hasher):
     .. math:: y = \mathrm{BioHash}\bigl(\mathrm{maxpool}(a)\bigr)
 
     It takes images of shape (n, c, h, w), or as rows where their shape is known. An image is stored as one byte per
-    feature while the layer learns, and on a CPU products skip the features that are zero (``sparse_layer``). Filters
+    feature while the layer learns. On a CPU products skip the features that are zero (``sparse_layer``) or, where many
+    are not and the processor multiplies bytes, take synapses as bytes to find winners (``byte_layer``). Filters
     learn by the mean step of :func:`~biohash_mini.plasticity.step_`, the layer by that of ``reduction``.
     Learning rates are meant for inputs of unit length: they are divided by the mean norm of patches or features, so
     that they suit images of any size.
@@ -211,7 +214,7 @@ class BioConvHash(Hasher):
         unit = 1.0 if self.reduction == "max" else mean_norm(stored)
         schedule: dict[str, Any] = {
             "learning_rate": self.learning_rate / unit,
-            "max_epochs": self.max_epochs or default_passes(len(features), m),
+            "max_epochs": self.max_epochs or default_passes(len(features), m, _PASSES),
             "batch_size": int(self.batch_size),
             "norm_tol": self.norm_tol,
             "smooth": self.smooth,
@@ -219,7 +222,8 @@ class BioConvHash(Hasher):
             "progress": self._progress,
         }
         if features.device.type == "cpu" and self.reduction != "max":
-            synapses = LazySynapses(weights, stored, self.reduction == "implicit")
+            kind = ByteSynapses if many_are_active(stored) else LazySynapses
+            synapses = kind(weights, stored, self.reduction == "implicit")
             del weights
             history = anneal(synapses.step_, synapses.mean_norm, len(stored), **schedule)
             weights = synapses.weights()

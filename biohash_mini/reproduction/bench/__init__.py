@@ -7,10 +7,11 @@ are shown beside them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from ..results import append, provenance, read
 from . import search, training
@@ -20,8 +21,19 @@ PARTS = {
     "dense": search.dense,
     "evaluation": search.evaluation,
     "floors": training.floors,
+    "threads": training.by_threads,
     "race": training.race,
 }
+
+
+def ratio_of(took: Mapping[str, Any], short: Sequence[str] = ()) -> float | None:
+    """Return the seconds of the fastest peer over ours, None without a peer.
+
+    Peers that stopped ``short`` of the goal do not count; if all did, the ratio is one that it would at least be.
+    """
+    peers = {who: s for who, s in took.items() if who != "ours" and s is not None}
+    there = [s for who, s in peers.items() if who not in short]
+    return min(there or peers.values()) / took["ours"] if peers else None
 
 
 def measure(
@@ -29,7 +41,7 @@ def measure(
 ) -> Iterator[dict]:
     """Yield the rows of the benchmark: what, n, k, m, call, seconds of all, ratio (``value``), target, if it holds.
 
-    The ratio is that of the fastest peer's seconds to ours.
+    The ratio is that of the fastest peer's seconds to ours, see :func:`ratio_of`.
     """
     if unknown := set(parts) - set(PARTS):
         raise ValueError(f"no part of the benchmark is called {', '.join(sorted(unknown))}: {', '.join(PARTS)}")
@@ -37,8 +49,7 @@ def measure(
     for name in parts or PARTS:
         part = partial(search.sparse, sizes=sizes) if name == "sparse" and sizes else PARTS[name]
         for row in part(quick, threads):
-            peers = [s for who, s in row["took"].items() if who != "ours" and s is not None]
-            ratio = min(peers) / row["took"]["ours"] if peers else None
+            ratio = ratio_of(row["took"], row.get("not reached", ()))
             holds = None if ratio is None else ratio >= row["target"]
             yield {**row, "threads": threads, "value": ratio, "holds": holds}
 

@@ -1,4 +1,4 @@
-"""Training and encoding beside their floor, the bare matrix products, and beside other learners of the same units."""
+"""Training and encoding beside their floor, the bare matrix products, beside other learners, and by threads."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ...datasets import Task
 from ...hashers import BioHash, GreedyHash, SOLHash
 from ...metrics import mean_average_precision
 from ...plasticity import energy, train
+from .. import growth
 from ..protocols import validation_task
 from . import process
 
@@ -60,6 +61,15 @@ def floors(quick: bool, threads: int) -> Iterator[dict]:
             seconds = {who: found[who][call] for who in found}
             about = {"what": f"{call}, floor", "n": n, "k": k, "m": m, "call": "a pass"}
             yield {**about, "target": 1 / slower, "took": seconds}
+
+
+def by_threads(quick: bool, threads: int) -> Iterator[dict]:
+    """Yield the rows of training, encoding and search with all threads beside one: the ratio is the speed-up."""
+    size = growth.Size(200, 16, 600, 4) if quick else growth.BASE
+    ours, alone = (growth.Cost(*process.apart(growth.__name__, "clocked", t, size=[*size])) for t in (threads, 1))
+    for name in ("training", "encoding", "search"):
+        about = {"what": f"threads, {name}", "n": size.n, "k": size.k, "m": size.m, "call": f"{threads} of them"}
+        yield {**about, "target": 1.0, "took": {"ours": getattr(ours, name), "one thread": getattr(alone, name)}}
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any
 from ...hashers import METHODS
 from .. import protocols, scores
 from ..experiment import LENGTHS, Row
-from ..settings import MAX_STEP, ON_DATA, PRINTED, RIVALS, settings
+from ..settings import MAX_STEP, ON_DATA, PRINTED, RANDOM_LAYER, RIVALS, settings
 
 TO_32, TO_16 = LENGTHS[:-1], LENGTHS[:-2]
 CLASSES: dict[str, Any] = {"task": protocols.retrieval_task, "metric": scores.class_map}
@@ -43,20 +43,25 @@ def compared(
 
 def started_on_data(label: str, data: str, **more: Any) -> Row:
     """Return the row of a method that learns as the library does, not as the paper prints."""
-    return declared(f"{label}, started on data", data, label, ON_DATA[label], **more)
+    return declared(f"{label}, started on data", data, label, ON_DATA, **more)
 
 
 def first_edition(*rows: Row) -> tuple[Row, ...]:
-    """Return those of the rows that the first edition trained by the max step, as archived rows of that name."""
-    learned = (row for row in rows if PRINTED.keys() <= row.params.keys())
+    """Return those of the rows that the first edition trained otherwise, as archived rows: by the max step, most."""
+
+    def archive(row: Row, how: str, params: dict[str, Any]) -> Row:
+        return replace(row, label=f"{row.label}, {how}", params={**row.params, **params}, archived=True)
+
     return tuple(
-        replace(row, label=f"{row.label}, max step", params={**row.params, **MAX_STEP}, archived=True)
-        for row in learned
+        archive(row, "random layer", RANDOM_LAYER)
+        if row.method == "BioConvHash"
+        else archive(row, "max step", MAX_STEP)
+        for row in rows
+        if row.method == "BioConvHash" or PRINTED.keys() <= row.params.keys()
     )
 
 
 def by_activity(data: str, activities: tuple[float, ...]) -> tuple[Row, ...]:
     """Return a row of BioHash, started on data, for each activity."""
-    learner = ON_DATA["BioHash"]
-    rows = [declared(f"a={100 * a:g}%", data, "BioHash", {**learner, "activity": a}) for a in activities]
+    rows = [declared(f"a={100 * a:g}%", data, "BioHash", {**ON_DATA, "activity": a}) for a in activities]
     return (*rows, *first_edition(*rows))

@@ -63,8 +63,8 @@ EXPERIMENTS = (
             (
                 bio := declared("BioHash", data, extras=(scores.final_energy,)),
                 started_on_data("BioHash", data, extras=(scores.final_energy,)),
-                *(declared(method, data) for method in others),
-                *first_edition(bio),
+                *(rivals := tuple(declared(method, data) for method in others)),
+                *first_edition(bio, *rivals),
             ),
             task=protocols.retrieval_task,
             metric=scores.training_seconds,

@@ -33,7 +33,7 @@ _SMOOTH = tuple(
 def _of_maps(data: str) -> tuple[Row, ...]:
     """Return a row of BioHash, started on data, for each thing that may be made of a network's last map."""
     tasks = {label: partial(protocols.map_task, **kind) for label, kind in _MAPS.items()}
-    rows = [declared(label, data, "BioHash", ON_DATA["BioHash"], task=task) for label, task in tasks.items()]
+    rows = [declared(label, data, "BioHash", ON_DATA, task=task) for label, task in tasks.items()]
     return (*rows, *first_edition(*rows))
 
 

@@ -282,6 +282,22 @@ def test_an_extraction_killed_half_way_ends_with_the_same_bytes(tmp_path):
     assert content(killed) == content(whole) and not parts.exists()
 
 
+def test_a_process_whose_parts_another_has_removed_takes_what_that_one_wrote(tmp_path, monkeypatch):
+    options, path = {"side": 63, "batch_size": 2, "device": "cpu", "verbose": False}, tmp_path / "x.safetensors"
+
+    def overtaken(*_, **__):
+        monkeypatch.setattr(networks, "save_arrays", save_arrays)
+        extract(pictures(6), Tiny(), path, **options)
+        raise FileNotFoundError("the folder of the parts is gone")
+
+    monkeypatch.setattr(networks, "save_arrays", overtaken)
+    extract(pictures(6), Tiny(), path, **options)
+    assert len(load_arrays(path)[0]["X"]) == 6 and not path.with_suffix(".parts").exists()
+    monkeypatch.setattr(networks, "save_arrays", lambda *_, **__: (_ for _ in ()).throw(OSError("the disk is full")))
+    with pytest.raises(OSError, match="the disk is full"):
+        extract(pictures(6), Tiny(), tmp_path / "y.safetensors", **options)
+
+
 # --- CIFAR-10
 
 

@@ -1,6 +1,7 @@
 import gzip
 import hashlib
 import io
+import re
 import sys
 import tarfile
 import threading
@@ -14,7 +15,7 @@ import pytest
 from safetensors import SafetensorError
 
 from biohash_mini import datasets, storage
-from biohash_mini.datasets import load, sources
+from biohash_mini.datasets import load, networks, sources
 from biohash_mini.datasets.decoders import decode_mnist, encode_words
 from biohash_mini.storage import digest, save_arrays
 
@@ -53,6 +54,44 @@ def world(tiny, nothing_at_hand, monkeypatch):
     monkeypatch.setattr(sources, "pack", pack)
     monkeypatch.setitem(sources.SPECS, "mnist", replace(sources.SPECS["mnist"], sha256=digest(arrays)))
     return asked
+
+
+def test_everything_is_downloaded_by_https_with_a_checksum():
+    urls = {url: sum_ for spec in sources.SPECS.values() for url, sum_ in spec.urls.items()}
+    assert len(urls) >= 6 and networks._URL.startswith("https://")
+    for url, checksum in urls.items():
+        assert url.startswith("https://") and re.fullmatch(r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", checksum)
+    assert all(
+        re.fullmatch("[0-9a-f]{64}", spec.sha256) for spec in sources.SPECS.values() if spec.urls or spec.package
+    )
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip", "gzip"])
+def test_of_an_archive_that_unpacks_to_too_much_only_a_part_is_read(kind, world, tiny, monkeypatch):
+    raw, _ = tiny
+    name, bomb = next(iter(raw)), b"7" * (1 << 24)
+
+    def bring(spec, folder):
+        if kind == "tar":
+            tgz(folder / "bomb.tgz", {**raw, "padding": bomb})
+        elif kind == "zip":
+            with zipfile.ZipFile(folder / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as pack:
+                [pack.writestr(key, bomb if key == name else value) for key, value in raw.items()]
+        else:
+            for key, value in raw.items():
+                (folder / f"{key}.gz").write_bytes(gzip.compress(bomb if key == name else value))
+
+    monkeypatch.setattr(sources, "HEAD", 1 << 16)
+    monkeypatch.setattr(sources, "UNPACKED", 1 << 20)
+    read = []
+    monkeypatch.setattr(sources, "decode_mnist", lambda *files: read.extend(map(len, files)) or {"X": np.zeros(1)})
+    spec = replace(sources.SPECS["mnist"], decoders=(sources.decode_mnist,))
+    if kind == "tar":
+        with pytest.raises(ValueError, match=r"bomb\.tgz unpacks to more than 1,048,576 bytes"):
+            sources.read_remote(spec, bring)
+    else:
+        sources.read_remote(spec, bring)
+        assert len(read) == 4 and max(read) == 1 << 16
 
 
 def test_a_failed_download_falls_through_to_the_registry_and_is_cached(world, tiny, tmp_path):

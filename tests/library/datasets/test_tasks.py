@@ -245,6 +245,19 @@ def test_nearest_finds_the_same_rows_at_any_scale(metric, power):
     assert np.array_equal(nearest(np.ldexp(X, power), np.ldexp(X, power), 9, metric), nearest(X, X, 9, metric))
 
 
+def test_nearest_by_cosine_knows_directions_whatever_their_length():
+    X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    lengths = np.random.default_rng(1).integers(-120, 120, (40, 1))
+    assert np.array_equal(nearest(X, np.ldexp(X, lengths), 9, "cosine"), nearest(X, X, 9, "cosine"))
+
+
+@pytest.mark.parametrize("offset", [0, 10_000])
+def test_nearest_is_exact_far_from_the_origin(offset):
+    X = (np.random.default_rng(0).normal(size=(2000, 20)) + offset).astype(np.float32)
+    far = np.stack([((X.astype(float) - x) ** 2).sum(1) for x in X[:50].astype(float)])
+    assert np.array_equal(nearest(X[:50], X, 5), np.argsort(far, axis=1)[:, :5])
+
+
 def test_nearest_refuses_rows_of_another_length():
     with pytest.raises(ValueError, match=r"queries \(2, 3\) and database \(5, 4\)"):
         nearest(np.zeros((2, 3)), np.zeros((5, 4)), 1)

@@ -5,7 +5,7 @@ import pytest
 
 from biohash_mini import METHODS
 
-#: Parameters that make a method quick; the contract holds from the first steps on.
+#: Parameters that make a method quick, and fit for data of few features; the contract holds from the first steps on.
 _QUICK = {
     "BioConvHash": {
         "image_shape": (1, 4, 5),
@@ -21,6 +21,7 @@ _QUICK = {
     "DH": {"max_epochs": 5},
     "GreedyHash": {"max_epochs": 5},
     "UH-BNN": {"n_iterations": 5},
+    "WTAHash": {"window": 2},
 }
 
 every_method = pytest.mark.parametrize("name", list(METHODS))

@@ -152,7 +152,7 @@ def broken(X, row, value):
 
 
 BAD = [
-    (lambda X: broken(X, 5, np.nan), r"X\[5, 3\] is nan"),
+    (lambda X: broken(X, 5, np.nan), r"X\[5, 3\] is NaN"),
     (lambda X: broken(X, 2, np.inf), r"X\[2, 3\] is inf"),
     (lambda X: broken(X.astype(np.float64), 2, 1e300), r"X\[2, 3\] is inf"),
     (lambda X: X[:0], r"got \(0, 20\)"),
@@ -182,7 +182,7 @@ def test_other_features_and_unfitted_use_are_refused(name, X):
         make(name).encode(X)
     with pytest.raises(NotFittedError, match="call fit first"):
         make(name).save("nowhere")
-    with pytest.raises(ValueError, match=f"7 features, but {METHODS[name].__name__} was fitted with 20"):
+    with pytest.raises(ValueError, match=f"7 features, but {METHODS[name].__name__} is expecting 20 features"):
         make(name).fit(X).encode(X[:, :7])
 
 

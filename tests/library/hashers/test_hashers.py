@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn.decomposition import PCA
 
-from biohash_mini import ITQ, LSH, BioHash, DenseFly, FlyHash, NaiveBioHash, PCAHash, SpectralHash
+from biohash_mini import ITQ, LSH, BioHash, DenseFly, FlyHash, NaiveBioHash, PCAHash, SpectralHash, WTAHash
 from biohash_mini.datasets import load
 from biohash_mini.metrics import mean_average_precision
 from biohash_mini.plasticity import default_passes, step_
@@ -16,6 +16,7 @@ from biohash_mini.plasticity import default_passes, step_
         (BioHash(4, activity=1.5), r"activity must lie in \(0, 1\], got 1.5"),
         (DenseFly(4, activity=-1), r"activity must lie in \(0, 1\]"),
         (FlyHash(201), "at most the number of units 200, got 201"),
+        (WTAHash(4, window=21), r"window must lie in \[2, 20\], got 21"),
         (FlyHash(4, fan_in=0), r"fan_in must lie in \(0, 1\]"),
         (PCAHash(21), "at most the number of features 20, got 21"),
         (BioHash(4, delta=0.1, anti_rank=1), "anti_rank must lie between 2 and the number of units 80, got 1"),
@@ -34,6 +35,18 @@ def test_impossible_parameters_are_refused(hasher, message, X):
 
 def test_flyhash_of_zeros_is_the_first_units():
     assert FlyHash(3).fit(np.ones((2, 10))).encode(np.zeros((1, 10))).active.tolist() == [[0, 1, 2]]
+
+
+def test_wta_hash_names_the_largest_input_of_each_window():
+    hasher = WTAHash(2, window=3).fit(np.ones((4, 5)))
+    hasher.weights_ = torch.eye(5)[[0, 1, 2, 4, 3, 0]]
+    assert hasher.encode([[5, 7, 6, 9, 8]]).active.tolist() == [[1, 4]]
+    assert hasher.encode(np.zeros((1, 5))).active.tolist() == [[0, 3]]  # the first of equal inputs
+
+
+def test_wta_hash_sees_the_order_of_the_inputs_alone(X):
+    hasher = WTAHash(8, window=5).fit(X)
+    assert hasher.encode(np.exp(X)) == hasher.encode(X)
 
 
 def test_the_hash_length_may_equal_the_number_of_units(X):
@@ -94,7 +107,7 @@ def test_a_stream_is_learned_in_order_and_centred_by_all_it_has_shown(X):
     for part in rows.split(50):
         step_(W, part, once._rate(rows), reduction="implicit")
     assert torch.equal(once.weights_, W)
-    with pytest.raises(ValueError, match="the stream began with 20"):
+    with pytest.raises(ValueError, match="is expecting 20 features as input"):
         hasher.partial_fit(X[:, :3])
 
 

@@ -10,7 +10,20 @@ from biohash_mini.inputs import unit_of
 
 from .contract import every_method, make
 
-FINE = ["LSH", "PCAHash", "FlyHash", "SH", "ITQ", "NaiveBioHash", "BioHash", "DenseFly", "DH", "GreedyHash", "SOLHash"]
+FINE = [
+    "LSH",
+    "PCAHash",
+    "FlyHash",
+    "SH",
+    "ITQ",
+    "NaiveBioHash",
+    "BioHash",
+    "DenseFly",
+    "WTAHash",
+    "DH",
+    "GreedyHash",
+    "SOLHash",
+]
 
 
 @pytest.mark.parametrize("power", [-120, -75, 66, 124])

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from biohash_mini.hashers.convolution.byte_layer import ByteSynapses
 from biohash_mini.hashers.convolution.maps import ByteFeatures
 from biohash_mini.hashers.convolution.sparse_layer import LazySynapses, level_products
 from biohash_mini.plasticity import step_, train
@@ -53,6 +54,36 @@ def test_weights_can_be_taken_in_the_middle():
         twice.step_(rows, 0.05)
         twice.weights()
     torch.testing.assert_close(once.weights(), twice.weights(), rtol=1e-4, atol=1e-5)
+
+
+def clustered_bytes(n, d, clusters):
+    """Levels of rows that are like one of a few, and a scale for each feature."""
+    levels, scale = bytes_with_gaps(n, d)
+    kept, (kinds, _) = (
+        torch.rand(n, d, generator=torch.Generator().manual_seed(2)) < 0.8,
+        bytes_with_gaps(clusters, d, 1),
+    )
+    return torch.where(kept, kinds[torch.arange(n) % clusters], levels), scale
+
+
+@pytest.mark.parametrize("reduction", ["mean", "implicit"])
+@pytest.mark.parametrize("rate", [0.002, 0.01])
+def test_steps_whose_winners_are_found_by_bytes_are_those_of_the_rule(rate, reduction):
+    features = ByteFeatures(*clustered_bytes(300, 2000, 7))
+    W = 3 * torch.nn.functional.normalize(features[torch.arange(7)])
+    brief = ByteSynapses(W.clone(), features, reduction == "implicit")
+    for rows in torch.arange(300).split(50):
+        step_(W, features[rows], rate, reduction=reduction)
+        brief.step_(rows, rate)
+    torch.testing.assert_close(brief.weights(), W, rtol=1e-3, atol=1e-4)
+
+
+def test_products_of_bytes_are_off_by_one_in_a_hundred_of_the_overlap_of_unrelated_vectors():
+    levels, scale = bytes_with_gaps(50, 5000)
+    features = ByteFeatures(levels, scale)
+    W = torch.randn(9, 5000, generator=torch.Generator().manual_seed(1))
+    S = features[torch.arange(50)] @ W.T
+    assert (ByteSynapses(W, features).overlaps(levels) - S).norm() / S.norm() < 0.02
 
 
 def test_first_synapses_are_left_alone():

@@ -1,0 +1,35 @@
+"""Two executions of a chapter are told apart by what they print, but for what follows from a clock."""
+
+import nbformat
+import pytest
+
+from tools.twice import differences, timed
+
+
+def executed(path, *cells):
+    """Write a notebook of sources and what each has printed."""
+    page = nbformat.v4.new_notebook()
+    for number, (source, text) in enumerate(cells):
+        output = nbformat.v4.new_output("stream", name="stdout", text=text)
+        page.cells.append(nbformat.v4.new_code_cell(source, id=f"c{number}", outputs=[output]))
+    nbformat.write(page, path)
+    return path
+
+
+def test_another_number_is_a_difference_and_another_time_is_none(tmp_path):
+    clock = "import time\nstart = time.perf_counter()\nprint(start)"
+    one = executed(tmp_path / "1.ipynb", ("print(x)", "0.5\n"), (clock, "1.25\n"))
+    two = executed(tmp_path / "2.ipynb", ("print(x)", "0.5\n"), (clock, "7.5\n"))
+    other = executed(tmp_path / "3.ipynb", ("print(x)", "0.6\n"), (clock, "7.5\n"))
+    assert differences(one, two) == (1, [])
+    assert differences(one, other) == (1, ["cell 1, output 1: '0.5\\n' and '0.6\\n'"])
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["seconds(f)", "%timeit f()\nx = timeit(f)", "took = seconds(f)", "table.loc[3] = seconds(f)"],
+)
+def test_what_follows_from_a_clock_is_known_by_the_names_it_passes_through(source):
+    start = ["import time\nx = 3\ntable = {}", "def seconds(f):\n    return time.process_time()", "print(x)"]
+    ends = ["print(took)" if "took" in source else "print(table)" if "table" in source else "seconds(g)", "print(x)"]
+    assert timed([*start, source, *ends]) == [False, True, False, True, True, "x =" in source]
