@@ -80,6 +80,12 @@ EXPERIMENTS = (
                 "cifar10-vgg16",
                 ("GreedyHash",),
             ),
+            (
+                "training-time-cifar10-alexnet",
+                "Seconds of training on features of AlexNet, CIFAR-10",
+                "cifar10-alexnet",
+                ("GreedyHash",),
+            ),
         )
     ),
     Experiment(
