@@ -33,7 +33,7 @@ class CircleExplorer(Widget):
 
     _esm = module("circle.js")
     sentence = (
-        "Units (dots) at their energy minimum on the circle; the band shows the data's density. "
+        "Units (dots) where they come to rest on the circle. The band shows where the data are dense. "
         "With scripts on, the units move and two points can be dragged to compare their codes."
     )
     sigma = Float(0.5, min=0.1, max=10).tag(sync=True)

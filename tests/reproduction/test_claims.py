@@ -38,3 +38,11 @@ def test_a_parameter_that_is_not_there_counts_as_unchanged():
     written_for(seed=0, profile="mini")
     with pytest.raises(AssertionError):
         claim("one leads by two", False)
+
+
+@pytest.mark.parametrize(("name", "value"), [("profile", "nothing"), ("profile", None), ("seed", "zero"), ("seed", -1)])
+def test_a_parameter_that_cannot_be_meant_is_refused_even_where_the_claim_holds(monkeypatch, name, value):
+    written_for(profile="mini", seed=0)
+    monkeypatch.setitem(globals(), name, value)
+    with pytest.raises(ValueError, match=name):
+        claim("two is more than one", 2 > 1)
