@@ -89,8 +89,8 @@ def bucket_rows(task: sets.Task, bits: int) -> Iterator[dict[str, Any]]:
             break
 
 
-def engine_rows(task: sets.Task, m: int, bits: int, links: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """Yield the same for faiss: inverted lists (IVF), graphs (HNSW), and IndexBinaryHash over codes of ITQ."""
+def engine_rows(task: sets.Task, m: int, bits: int) -> Iterator[dict[str, Any]]:
+    """Yield the same for faiss: inverted lists (IVF), and IndexBinaryHash over codes of ITQ."""
     asked, n = task.test, len(task.test.database)
     ivf = faiss.IndexIVFFlat(faiss.IndexFlatL2(asked.database.shape[1]), asked.database.shape[1], m)
     ivf.train(task.train)
@@ -117,6 +117,11 @@ def engine_rows(task: sets.Task, m: int, bits: int, links: tuple[int, ...]) -> I
         yield {**about, **_found(ids, asked, share)}
         if share > 0.3:
             break
+
+
+def graph_rows(task: sets.Task, links: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    """Yield the same for faiss's graphs (HNSW), a row for each effort."""
+    asked, n = task.test, len(task.test.database)
     for each in links:
         graph = faiss.IndexHNSWFlat(asked.database.shape[1], each)
         graph.hnsw.efConstruction = 40
@@ -143,15 +148,23 @@ def task_of(name: str, profile: str) -> sets.Task:
 
 
 def rows(name: str, profile: str, done: Collection[tuple] = ()) -> Iterator[dict]:
-    """Yield a row for each index and its effort: recall of ten (``value``), fraction touched, both in percent."""
-    if any(key[0] == profile and key[1].startswith(f"lists-{name}: ") for key in done):
-        return  # a part is measured as a whole
-    task = task_of(name, profile)
-    n = len(task.test.database)
-    m, bits = (1024, 16) if n > 20_000 else (256, 8)  # whole bytes, as faiss takes them
-    large = n > 200_000  # a graph over a million rows takes longer to build than all the rest
-    links, stored = ((), (1, 2)) if large else ((4, 16), STORED)
-    found = [*hashed_rows(task, m, stored), *bucket_rows(task, bits), *engine_rows(task, m, bits, links)]
-    for row in found:  # all of a part is recorded, or nothing
-        method = f"lists-{name}: {row.pop('method')}, {row['k']}"
-        yield {"method": method, "hash_length": row["probes"], **row, "n": n, "data_sha256": task.test.sha256}
+    """Yield a row for each index and its effort: recall of ten (``value``), fraction touched, both in percent.
+
+    Lists and buckets of a part are measured as a whole, and so are its graphs, which take longest to build.
+    """
+    for kind in ("lists", "graphs"):
+        known = [key[1] for key in done if key[0] == profile and key[1].startswith(f"lists-{name}: ")]
+        if any(("HNSW" in method) == (kind == "graphs") for method in known):
+            continue
+        task = task_of(name, profile)
+        n = len(task.test.database)
+        m, bits = (1024, 16) if n > 20_000 else (256, 8)  # whole bytes, as faiss takes them
+        large = n > 200_000
+        if kind == "graphs":
+            found = [*graph_rows(task, (16,) if large else (4, 16))]
+        else:
+            stored = (1, 2) if large else STORED
+            found = [*hashed_rows(task, m, stored), *bucket_rows(task, bits), *engine_rows(task, m, bits)]
+        for row in found:  # all of a kind is recorded, or nothing
+            method = f"lists-{name}: {row.pop('method')}, {row['k']}"
+            yield {"method": method, "hash_length": row["probes"], **row, "n": n, "data_sha256": task.test.sha256}
