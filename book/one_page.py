@@ -114,7 +114,7 @@ register](report-register) says what was tried for them. The claims fare as foll
 {results}
 
 What is compared is the order within a table, so tables whose values are not like for like count here too. The lead
-over SOLHash is another matter: its printed row divides the score otherwise, and measured alike the two are level
+over SOLHash is another matter: its printed row probably divides the score otherwise, and measured alike the two are level
 ([chapter 9](../notebooks/09_pixel_neighbours.ipynb)).
 
 ## What was easy
@@ -128,7 +128,7 @@ Short codes leave most of a ranking to ties, whose order the paper does not fix 
 It does not print how a minibatch moves a unit, how long the filters of BioConvHash learn, or how large the database
 of its comparison with SOLHash is. Several formulas could not be implemented as they stand ([errata](errata.md)).
 The weights of the fully connected layers that the deep features come from were not to be had, so those tables are
-measured on another layer. BioConvHash on all of CIFAR-10 takes hours on a processor, so its cells rest on one seed.
+measured on another layer.
 
 ## Communication with original authors
 
