@@ -114,8 +114,8 @@ register](report-register) says what was tried for them. The claims fare as foll
 {results}
 
 What is compared is the order within a table, so tables whose values are not like for like count here too. The lead
-over SOLHash is another matter: its printed row probably divides the score otherwise, and measured alike the two are level
-([chapter 9](../notebooks/09_pixel_neighbours.ipynb)).
+over SOLHash is another matter: its printed row probably divides the score otherwise, and measured alike the two are
+level ([chapter 9](../notebooks/09_pixel_neighbours.ipynb)).
 
 ## What was easy
 
