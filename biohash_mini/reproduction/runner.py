@@ -1,7 +1,7 @@
 """The runner that fills in what is missing of the declared tables.
 
 Measuring a trial appends a line to ``results/NAME.jsonl``; what stands there is never measured again, so a run may be
-killed at any moment and started anew.
+killed at any moment and started anew. A trial that another table has too is taken over from its line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 
 from . import results
 from .declarations import EXPERIMENTS
-from .experiment import Experiment, Trial
+from .experiment import Experiment, Row, Trial
 from .measure import measure, work
 
 _UNKNOWN = {"seconds": 30.0, "peak_memory_mb": 3000.0}  # what is expected of a row that was never measured
@@ -161,9 +161,29 @@ def _record(exp: Experiment, trial: Trial, profile: str, where: Path | None) -> 
     key = {"profile": profile, "method": trial.row.label, "hash_length": trial.hash_length, "seed": trial.seed}
     if results.key_of(key) in {results.key_of(r) for r in results.read(exp.name, where)}:  # another run may be at work
         return False
+    if taken := _recorded_elsewhere(exp, trial, profile, where):
+        return results.append(exp.name, taken, where)
     results.reset_peak_memory()
     start = time.perf_counter()
     fields = measure(exp, trial, profile)
     fields |= {"seconds": round(time.perf_counter() - start, 3), "peak_memory_mb": results.peak_memory()}
     record = {"schema": results.SCHEMA, "experiment": exp.name, **key, **fields}
     return results.append(exp.name, record | results.provenance(fields["device"]), where)
+
+
+def _recorded_elsewhere(exp: Experiment, trial: Trial, profile: str, where: Path | None) -> results.Record | None:
+    """Return the record of this trial if another table measured it already; it took no time here."""
+    wanted = _measurement(exp, trial.row)
+    for other in EXPERIMENTS.values():
+        rows = {row.label for row in other.all_rows() if _measurement(other, row) == wanted}
+        if other is exp or not rows:
+            continue
+        for found in results.read(other.name, where):
+            if found["method"] in rows and results.key_of(found) == (profile, found["method"], *trial[1:]):
+                return {**found, "experiment": exp.name, "method": trial.row.label, "seconds": 0.0}
+    return None
+
+
+def _measurement(exp: Experiment, row: Row) -> tuple:
+    """Return what two rows have in common if their records say the same."""
+    return work(exp, row), row.queries, row.metric or exp.metric, exp.extras, row.extras

@@ -4,9 +4,13 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Future
+from dataclasses import replace
 from types import SimpleNamespace
 
+import pytest
+
 from biohash_mini.reproduction import results, runner
+from biohash_mini.reproduction.declarations import EXPERIMENTS
 from biohash_mini.reproduction.runner import run
 
 
@@ -84,3 +88,17 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path):
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
     after = results.read("mnist", tmp_path)
     assert len(after) == 6 and after[: len(before)] == before
+
+
+def test_a_trial_that_another_table_has_is_taken_over(tmp_path, monkeypatch):
+    row = dict(methods=["LSH"], hash_lengths=[2], seeds=[0])
+    first, second = (replace(EXPERIMENTS["mnist"], name=name) for name in ("first", "second"))
+    longer = replace(first, name="longer", extras=(lambda outcome: {"more": 1},))
+    monkeypatch.setattr(runner, "EXPERIMENTS", {exp.name: exp for exp in (first, second, longer)})
+    assert run(["first"], "mini", **row, where=tmp_path) == 1
+    monkeypatch.setattr(runner, "measure", None)
+    assert run(["second"], "mini", **row, where=tmp_path) == 1
+    (before,), (after,) = results.read("first", tmp_path), results.read("second", tmp_path)
+    assert after == {**before, "experiment": "second", "seconds": 0.0}
+    with pytest.raises(TypeError):  # its records say more, so it has to be measured
+        run(["longer"], "mini", **row, where=tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,8 +36,15 @@ def _conv(data: str, labels: dict[str, dict[str, Any]]) -> tuple[Row, ...]:
     return tuple(declared(label, data, "BioConvHash", {**RANDOM_LAYER, **params}) for label, params in labels.items())
 
 
-def _by_channels(data: str, winners: tuple[int, ...] = _CHANNELS, **params: Any) -> tuple[Row, ...]:
-    return _conv(data, {str(k_ci): {"channel_winners": k_ci, **params} for k_ci in winners})
+def _by_channels(data: str, **params: Any) -> tuple[Row, ...]:
+    return tuple(declared(str(c), data, "BioConvHash", {"channel_winners": c, **params}) for c in _CHANNELS)
+
+
+def _on_a_part(*rows: Row) -> Iterator[Row]:
+    """Yield the archived rows of the first edition's sweep of CIFAR-10: few images, and as many units as they teach."""
+    for row in first_edition(*rows):
+        params = {**row.params, "activity": ACTIVITY_USED["mnist"]}
+        yield replace(row, label=f"{row.label}, 10,000 images", params=params, task=part_task)
 
 
 def _in_shadow() -> tuple[Row, ...]:
@@ -111,23 +119,23 @@ EXPERIMENTS = (
         f"{_INHIBITION}, MNIST, mAP@All",
         "10_convolution",
         "mnist",
-        _by_channels("mnist"),
-        **CLASSES | _SWEEP,
+        (*_by_channels("mnist"), *first_edition(*_by_channels("mnist"))),
+        **CLASSES | _SWEEP | {"seeds": 3},
     ),
     Experiment(
         "channel-inhibition-cifar10",
-        f"{_INHIBITION}, CIFAR-10, 10,000 images in the database, a = 5%, mAP@1000",
+        f"{_INHIBITION}, CIFAR-10, mAP@1000",
         "10_convolution",
         "cifar10",
-        _by_channels("cifar10", activity=ACTIVITY_USED["mnist"]),  # as many units as the few minibatches can teach
-        **AT_1000 | _SWEEP | {"task": part_task},
+        (*_by_channels("cifar10"), *_on_a_part(*_by_channels("cifar10"))),
+        **AT_1000 | _SWEEP,
     ),
     Experiment(
         "channels-validation-mnist",
         f"{_SPLIT} MNIST, 10,000 digits in the database, mAP@All",
         "10_convolution",
         "mnist",
-        _by_channels("mnist"),
+        _conv("mnist", {str(c): {"channel_winners": c} for c in _CHANNELS}),
         **CLASSES | _AT_2 | {"task": partial(part_task, validation=True)},
     ),
     Experiment(
@@ -135,7 +143,7 @@ EXPERIMENTS = (
         f"{_SPLIT} CIFAR-10, 49,000 images in the database, mAP@1000",
         "10_convolution",
         "cifar10",
-        _by_channels("cifar10", (1, 5, 10)),
+        _conv("cifar10", {str(c): {"channel_winners": c} for c in _CHANNELS[:3]}),
         **AT_1000 | _AT_2 | {"task": partial(part_task, size=49_000, validation=True)},
     ),
     *(
