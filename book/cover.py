@@ -19,8 +19,8 @@ NAMES = {  # the tables that rank methods or compare values, as the cover calls 
     "cifar10": "CIFAR-10 pixels",
     "cifar10-vgg16": "VGG16 features",
     "cifar10-alexnet": "AlexNet features",
-    "glove-euclidean": "word vectors (Euclidean)",
-    "glove-cosine": "word vectors (cosine)",
+    "glove-euclidean": "words (Euclidean)",
+    "glove-cosine": "words (cosine)",
     "solhash": "pixel neighbours",
     "shadows": "photographs in shadow",
     "smoothness": "near and far pairs",
@@ -62,34 +62,28 @@ def words(cells: dict[str, list[dict]]) -> str:
     wins = [n for n, leads in ranked.items() if leads and min(leads) > 0]
     losses = [n for n, leads in ranked.items() if leads and max(leads) < 0]
     lines = [
-        f"**Where is BioHash first?** At every hash length that we could rank on {_list(wins)}. Over all tables it is "
-        f"ahead of the best other method in {len(first)} of {len(both)} comparisons, and by the paper's own numbers in "
-        f"{len(theirs)}." + f" It is behind throughout on {_list(losses)}." * bool(losses),
-        f"**Which tables match?** Those for {_list(by['matches'], links=True)} agree with the paper's, and those for "
-        f"{_list(by['mostly'], links=True)} mostly do.",
+        f"**Where is BioHash first?** At every hash length that we could rank on {_list(wins)}, and in {len(first)} of "
+        f"{len(both)} comparisons over all tables ({len(theirs)} in print)."
+        + f" On {_list(losses)} it is behind."
+        * bool(losses),
+        f"**Which tables match?** {_sentence(by['matches'])} agree with the paper's, and {_list(by['mostly'], True)} "
+        "mostly do.",
+        f"**Which do not?** {_sentence(by['not'])}."
+        + f" Made of other features or fewer images are {_list(by['unlike'], True)}." * bool(by["unlike"]),
     ]
-    if by["not"]:
-        lines.append(f"**Which do not?** Those for {_list(by['not'], links=True)}.")
-    if by["unlike"]:
-        lines.append(
-            f"**Which cannot be compared like with like?** Those for {_list(by['unlike'], links=True)}, because we "
-            "computed them from other features or from fewer images than the paper."
-        )
     rival = [both["solhash", k] for k in TABLES["solhash"].hash_lengths if ("solhash", k) in both]
     if rival:
         paper, here = ([pair[i] for pair in rival] for i in (0, 1))
         lines.append(
             f"**What surprised us?** SOLHash, printed {min(paper):.0f} to {max(paper):.0f} points behind BioHash, is "
-            f"level with it once both are scored in the same way ({min(here):+.1f} to {max(here):+.1f} points, "
-            "[chapter 9](../notebooks/09_pixel_neighbours.ipynb)). And at equal *storage* plain LSH is ahead of "
-            "FlyHash ([chapter 1](../notebooks/01_sparse_expansion.ipynb))."
+            f"level with it once both are scored alike ({min(here):+.1f} to {max(here):+.1f}, "
+            "[chapter 9](../notebooks/09_pixel_neighbours.ipynb))."
         )
     best = [g for g in gains(cells) if g.over_print is not None]
     if best:
         lines.append(
-            "**What beats it?** With the same bits, and still without labels, BioHash on the edges of a picture gains "
-            f"at least {min(g.over_print for g in best):.0f} points on MNIST and on CIFAR-10 "
-            "([chapter 21](../notebooks/21_better_codes.ipynb))."
+            "**What beats it?** At the same bits BioHash on the edges of pictures gains at least "
+            f"{min(g.over_print for g in best):.0f} points ([chapter 21](../notebooks/21_better_codes.ipynb))."
         )
     return "\n".join(f"- {line}" for line in lines).replace("(-", "(−")
 
@@ -97,6 +91,12 @@ def words(cells: dict[str, list[dict]]) -> str:
 def _list(names: list[str], links: bool = False) -> str:
     texts = [f"[{NAMES[n]}](report-{n})" if links else NAMES[n] for n in names]
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts) or "none"
+
+
+def _sentence(names: list[str]) -> str:
+    """Return the tables, linked, as a sentence begins."""
+    text = _list(names, links=True)
+    return f"[{text[1].upper()}{text[2:]}" if names else text.capitalize()
 
 
 def picture(cells: dict[str, list[dict]]) -> Figure:
