@@ -16,6 +16,7 @@ from .inputs import require
 
 Reduction = Literal["max", "mean", "implicit"]
 Start = Literal["normal", "rows"]
+Units = Tensor | None  # their numbers, or all of them, which need no copy
 _UNITS = 256  # units that are started at a time
 FAINT = 1e-20  # a synapse this weak is none: it would fade to denormal numbers, which processors multiply slowly
 
@@ -135,10 +136,10 @@ def step_(
     if not len(X):
         return
     moved, x, s = pulls(X, W, p=p, anti_rank=anti_rank, delta=delta)
-    numbers = torch.arange(min(len(moved), len(W)), device=W.device)
     if len(W) <= len(moved):  # all units are moved, those without a sample by nothing
-        move_(W, numbers, numbers, *sums(x, s, moved, len(W)), lr, reduction)
+        move_(W, None, None, *sums(x, s, moved, len(W)), lr, reduction)
         return
+    numbers = torch.arange(len(moved), device=W.device)
     place = moved.new_empty(len(W)).index_copy_(0, moved, numbers).index_select(0, moved)
     move_(W, moved, place, *sums(x, s, place, len(moved)), lr, reduction)  # only places in use are read
 
@@ -165,20 +166,22 @@ def sums(x: Tensor, s: Tensor, place: Tensor, size: int) -> tuple[Tensor, Tensor
 
 
 def move_(
-    W: Tensor, moved: Tensor, place: Tensor, x: Tensor, s: Tensor, count: Tensor, lr: float, reduction: Reduction
+    W: Tensor, moved: Units, place: Units, x: Tensor, s: Tensor, count: Tensor, lr: float, reduction: Reduction
 ) -> None:
     """Move the units ``moved`` of W in place, as in :func:`step_`, each by the :func:`sums` at its ``place``.
 
     Synapses on inputs that never vary only shrink. What falls below ``FAINT`` is set to zero.
     """
-    rows, count = W.index_select(0, moved), count.clamp_min(1)  # without a sample, a unit stays where it is
+    rows = W if moved is None else W.index_select(0, moved)
+    count = count.clamp_min(1)  # without a sample, a unit stays where it is
     if reduction == "implicit":
         rows.add_(x.div_(count), alpha=lr).div_(1 + lr * (s / count).clamp_min(0))
     else:
         update = x.addcmul_(s, rows, value=-1)
         scale = update.abs().max().clamp_min(torch.finfo(W.dtype).tiny) if reduction == "max" else count
         rows.add_(update.div_(scale), alpha=lr)
-    W.index_copy_(0, moved, hardshrink(rows, FAINT).index_select(0, place))
+    rows = hardshrink(rows, FAINT)
+    W.copy_(rows) if moved is None else W.index_copy_(0, moved, rows.index_select(0, place))
 
 
 def annealed(learning_rate: float, epoch: float, max_epochs: int) -> float:

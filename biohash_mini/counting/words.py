@@ -24,13 +24,17 @@ def in_blocks(packed: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def _compare(block, query, out):
-    """Fill out with the bits in which the items of a block differ from a query."""
+    """Fill out with the bits in which the items of a block differ from a query, and return the fewest."""
     out[:] = 0
     for c in range(0, len(query), 4):
         a, b, g, h = block[c], block[c + 1], block[c + 2], block[c + 3]
         u, v, x, y = query[c], query[c + 1], query[c + 2], query[c + 3]
         for i in range(_SPAN):
             out[i] += popcount(a[i] ^ u) + popcount(b[i] ^ v) + popcount(g[i] ^ x) + popcount(h[i] ^ y)
+    least = out[0]
+    for i in range(_SPAN):
+        least = min(least, out[i])
+    return least
 
 
 @njit(cache=True)
@@ -66,8 +70,10 @@ def nearest(blocks, n, queries, m, distances, ids):
     for s in range(0, n, _SPAN):
         e = min(s + _SPAN, n)
         for q in range(len(queries)):
-            _compare(blocks[s // _SPAN], queries[q], out)
-            near, which, h, limit = distance[q], item[q], held[q], np.uint64(bound[q])
+            least, limit = _compare(blocks[s // _SPAN], queries[q], out), np.uint64(bound[q])
+            if least >= limit:
+                continue
+            near, which, h = distance[q], item[q], held[q]
             for i in range(e - s):
                 if out[i] < limit:
                     near[h], which[h] = out[i], s + i

@@ -201,3 +201,13 @@ def test_winners_are_the_first_of_a_stable_sort(k):
     S[0], S[1, ::2] = 0, -torch.inf
     want = S.sort(dim=1, descending=True, stable=True).indices[:, :k].sort(dim=1).values
     assert np.array_equal(SparseCodes.top_k(S, k).active, want.numpy())
+
+
+@pytest.mark.parametrize(("k", "m"), [(1, 200), (2, 40), (16, 320), (32, 640), (64, 64)])
+@pytest.mark.parametrize("scale", [1, 1e-38, 3e38])
+def test_winners_of_rows_of_any_size_are_those_of_a_stable_sort(k, m, scale):
+    S = torch.randn(300, m, generator=torch.Generator().manual_seed(m)).clamp(-0.9, 0.9) * scale
+    S[0, -1], S[1, 0], S[2, :3] = 1e30, -1e30, -torch.inf
+    S[3:6, 1::2] = S[3:6, ::2]  # pairs of equal entries
+    want = S.sort(dim=1, descending=True, stable=True).indices[:, :k].sort(dim=1).values
+    assert np.array_equal(SparseCodes.top_k(S, k).active, want.numpy())
