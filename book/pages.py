@@ -117,7 +117,7 @@ def _gain(cells: dict, where: Path | None) -> str:
         if r["profile"] == "full":
             found.setdefault((r["method"], r["hash_length"]), []).append(r["value"])
     pairs = {k: [found.get((cells[which], k)) for which in ("against", "method")] for k in cells["hash_lengths"]}
-    words = [f"$k={k}$: {mean(a):.1f} → {mean(b):.1f}" for k, (a, b) in pairs.items() if a and b]
+    words = [f"$k={k}$:\u00a0{mean(a):.1f}\u00a0→\u00a0{mean(b):.1f}" for k, (a, b) in pairs.items() if a and b]
     data = {"mnist": "MNIST", "cifar10": "CIFAR-10", "glove": "GloVe"}
     name = EXPERIMENTS[cells["experiment"]].data if cells["experiment"] in EXPERIMENTS else ""
     return f"**{data.get(name, name)}**<br> {',<br> '.join(words)}" if words else ""
