@@ -6,6 +6,7 @@ Tags of cells decide: those tagged ``lead`` come right below the title, wherever
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ PROMPTS = {  # what the line says behind which a cell is folded, by its tag; the
 }
 FOLDED = ("parameters", "setup", "claims")
 SVG = "image/svg+xml"
+LITERAL = re.compile(r"(`[^`]*`|\$[^$]*\$|\]\([^)]*\)|\{[^}]*\})")  # code, formulas, targets of links, roles
 
 
 def prepare(page: Any, stem: str, folder: Path) -> Any:
@@ -32,6 +34,7 @@ def prepare(page: Any, stem: str, folder: Path) -> Any:
         _fold(cell)
         found = [output for output in cell.get("outputs", []) if output.get("metadata", {}).get("book") != "caption"]
         for output in found:
+            _typeset(output.get("data", {}))
             if isinstance(about := output.get("metadata", {}).get("book"), dict):
                 number += 1
                 alt = about["alt"] or cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
@@ -40,6 +43,22 @@ def prepare(page: Any, stem: str, folder: Path) -> Any:
         if cell.cell_type == "code":
             cell.outputs = found
     return page
+
+
+def minus(text: str) -> str:
+    """Return MyST in which a number below zero has the sign of a minus and not a hyphen; code and formulas stay."""
+    parts = LITERAL.split(text)
+    return "".join(p if i % 2 else re.sub(r"(?<![\w.,/-])-(?=\d)", "−", p) for i, p in enumerate(parts))
+
+
+def _typeset(data: dict[str, Any]) -> None:
+    """Give the words and tables that a cell has computed the page's signs, and every table the look of the others."""
+    if "text/markdown" in data:
+        data["text/markdown"] = minus("".join(data["text/markdown"]))
+    if "<table" in (html := "".join(data.get("text/html", ""))):
+        html = html.replace('<table id="T_', '<table class="dataframe" id="T_')  # pandas gives styled ones no class
+        html = re.sub(r"(<td[^>]*>)-(?=0(?:\.0+)?</td>)", r"\1", html)  # a zero has no sign
+        data["text/html"] = re.sub(r"(<td[^>]*>)-(?=\d)", r"\1−", html)
 
 
 def tags(cell: Any) -> list[str]:
@@ -65,4 +84,4 @@ def _figure(svg: str, about: dict[str, str], stem: str, number: int, folder: Pat
         (folder / f"{file}.narrow.svg").write_text(narrow, "utf-8")
     options = {"name": about.get("name") or f"fig-{stem}-{number}", "alt": " ".join(about["alt"].split())}
     lines = [f":{key}: {value}" for key, value in options.items() if value]
-    return "\n".join([f"````{{figure}} {file}.svg", *lines, "", about["caption"], "````"])
+    return "\n".join([f"````{{figure}} {file}.svg", *lines, "", minus(about["caption"]), "````"])

@@ -105,7 +105,7 @@ def tried_page(chapters: Sequence[str], where: Path | None = None) -> str:
     for entry in tomllib.loads(path.read_text("utf-8"))["tried"] if path.exists() else []:
         stem = entry["chapter"]
         link = f"[](../notebooks/{stem}.ipynb)" if stem in chapters else "–"
-        measured = "; ".join(filter(None, (_gain(cells, where) for cells in entry.get("records", []))))
+        measured = "<br> ".join(filter(None, (_gain(cells, where) for cells in entry.get("records", []))))
         lines.append(f"| {entry['idea']} | {entry['verdict']} | {measured or '–'} | {link} |")
     return "\n".join(lines) + "\n"
 
@@ -117,10 +117,10 @@ def _gain(cells: dict, where: Path | None) -> str:
         if r["profile"] == "full":
             found.setdefault((r["method"], r["hash_length"]), []).append(r["value"])
     pairs = {k: [found.get((cells[which], k)) for which in ("against", "method")] for k in cells["hash_lengths"]}
-    words = [f"$k={k}$ {mean(a):.1f} → {mean(b):.1f}" for k, (a, b) in pairs.items() if a and b]
+    words = [f"$k={k}$:\u00a0{mean(a):.1f}\u00a0→\u00a0{mean(b):.1f}" for k, (a, b) in pairs.items() if a and b]
     data = {"mnist": "MNIST", "cifar10": "CIFAR-10", "glove": "GloVe"}
     name = EXPERIMENTS[cells["experiment"]].data if cells["experiment"] in EXPERIMENTS else ""
-    return f"{data.get(name, name)}: {', '.join(words)}" if words else ""
+    return f"**{data.get(name, name)}**<br> {',<br> '.join(words)}" if words else ""
 
 
 # ---------------------------------------------------------------- the methods

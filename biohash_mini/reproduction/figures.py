@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 NARROW = 4.1  # inches; at this width the letters of a phone are as large as those of the text
 LONG = 16  # letters; on a phone a longer name of a row would leave no room for its dots
+ROW = 0.27  # inches from a row of dots to the next, where a name stands between them
 DENSE = 400  # points; a cloud of more is drawn as pixels
 KIND = "image/svg+xml"
 
@@ -59,14 +60,14 @@ def restack(figure: Figure) -> bool:
                 ax.set_ylabel(panels[0].get_ylabel())
             if ax.get_yticks().size:
                 ax.tick_params(labelleft=True)
+    named = [_names_above(ax) for ax in panels]
     for ax in panels:
-        _names_above(ax)
         if (legend := ax.get_legend()) and getattr(legend, "_ncols", 1) > 2:  # a row of names becomes two columns
             size = legend.get_texts()[0].get_fontsize()
             ax.legend(*ax.get_legend_handles_labels(), ncols=2, fontsize=size, loc="best")
     for legend in figure.legends:
         legend.set_loc("outside lower center")
-    least = 2.4 / shape[1]
+    least = max(2.4 / shape[1], ROW * max(map(len, named)) + 0.6)
     figure.set_size_inches(NARROW, max(height, least) * shape[0] + 0.35 * sum(len(g.texts) for g in figure.legends))
     _break_lines(figure, panels)
     return True
@@ -91,11 +92,14 @@ def _break_lines(figure: Figure, panels: list[Axes]) -> None:
             label.set_text(textwrap.fill(label.get_text(), round(0.6 * len(label.get_text()))))
 
 
-def _names_above(ax: Axes) -> None:
-    """Write long names of rows of dots above their rows, where they take no width from the data."""
+def _names_above(ax: Axes) -> list[str]:
+    """Write long names of rows of dots above their rows, where they take no width from the data, and return them.
+
+    Bars keep theirs beside them, and so do scales of numbers, whose powers of ten are long only as they are written.
+    """
     names = [label.get_text() for label in ax.get_yticklabels()]
-    if max(map(len, names), default=0) <= LONG or len(ax.patches) >= len(names):  # short, or bars
-        return
+    if max(map(len, names), default=0) <= LONG or len(ax.patches) >= len(names) or ax.get_yscale() != "linear":
+        return []
     look: dict[str, Any] = {
         "xycoords": ax.get_yaxis_transform(),
         "textcoords": "offset points",
@@ -105,6 +109,7 @@ def _names_above(ax: Axes) -> None:
     for y, name in zip(ax.get_yticks(), names, strict=True):
         ax.annotate(name, (0, y), xytext=(3, 4), **look)
     ax.tick_params(axis="y", labelleft=False)
+    return names
 
 
 def _thin_out(ax: Axes) -> None:

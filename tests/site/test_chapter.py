@@ -14,7 +14,7 @@ from sphinx.util.tags import Tags
 from biohash_mini.reproduction import figures as ours
 from biohash_mini.reproduction import plots
 from book.build import PAPER, ROOT
-from book.chapter import prepare
+from book.chapter import minus, prepare
 
 sys.path.append(str(ROOT / "book" / "_ext"))
 import figures
@@ -101,6 +101,38 @@ def test_six_panels_stand_in_two_columns_and_long_names_of_rows_above_their_dots
     assert [text.get_text() for text in axes[0, 0].texts] == ["a name of more than sixteen letters", "short"]
     assert not axes[0, 0].yaxis.get_tick_params()["labelleft"]
     plt.close(figure)
+
+
+def test_powers_of_ten_stay_beside_their_axis():
+    figure, axes = plt.subplots(1, 2)
+    axes[1].plot([1, 2], [1e-3, 10])
+    axes[1].set_yscale("log")
+    assert ours.restack(figure)
+    assert not axes[1].texts and axes[1].yaxis.get_tick_params()["labelleft"]
+    plt.close(figure)
+
+
+def test_rows_with_names_above_them_have_room_for_these():
+    figure, ax = plt.subplots(figsize=(7.4, 3))
+    ax.plot(range(20), range(20), "o")
+    ax.set_yticks(range(20), ["a name of more than sixteen letters"] * 20)
+    assert ours.restack(figure)
+    assert figure.get_figheight() > 20 * ours.ROW
+    plt.close(figure)
+
+
+def test_numbers_below_zero_have_a_minus_and_code_and_formulas_keep_theirs():
+    assert minus("from -0.8 to +2.5 (-7), k-means, 2020-11, 3-4") == "from −0.8 to +2.5 (−7), k-means, 2020-11, 3-4"
+    kept = "`top -5`, $x^{-1}$, $-1$ and [a figure](a-1.svg)"
+    assert minus(kept) == kept
+
+
+def test_a_styled_table_looks_like_the_others_and_zero_has_no_sign(tmp_path):
+    html = '<table id="T_1"><td id="a">-0.0</td><td>-0.25</td><td>a-1</td></table>'
+    cell = new_code_cell("table.style", outputs=[new_output("display_data", data={"text/html": html})])
+    page = prepare(new_notebook(cells=[new_markdown_cell("# Title"), cell]), "01_a", tmp_path)
+    want = '<table class="dataframe" id="T_1"><td id="a">0.0</td><td>−0.25</td><td>a-1</td></table>'
+    assert page.cells[1].outputs[0].data["text/html"] == want
 
 
 def test_a_grid_of_pictures_is_not_stacked():

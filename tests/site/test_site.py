@@ -278,7 +278,7 @@ def test_the_page_of_what_was_tried_reads_its_numbers_from_the_records(tmp_path)
         key = {"method": method, "hash_length": 2, "profile": "full", "seed": int(value == 65)}
         results.append("variants-mnist", {**key, "value": value}, tmp_path)
     link = "[](../notebooks/21_better_codes.ipynb)"
-    want = f"| Wires | Gains. | MNIST: $k=2$ 40.0 → 64.0 | {link} |"
+    want = f"| Wires | Gains. | **MNIST**<br> $k=2$:\u00a040.0\u00a0→\u00a064.0 | {link} |"
     assert want in pages.tried_page(["21_better_codes"], tmp_path)
 
 
