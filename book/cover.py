@@ -69,7 +69,7 @@ def words(cells: dict[str, list[dict]]) -> str:
         f"**Which tables match?** {_sentence(by['matches'])} agree with the paper's, and {_list(by['mostly'], True)} "
         "mostly do.",
         f"**Which do not?** {_sentence(by['not'])}."
-        + f" Made of other features or fewer images are {_list(by['unlike'], True)}." * bool(by["unlike"]),
+        + f" Made of other features are {_list(by['unlike'], True)}." * bool(by["unlike"]),
     ]
     rival = [both["solhash", k] for k in TABLES["solhash"].hash_lengths if ("solhash", k) in both]
     if rival:
