@@ -75,7 +75,7 @@ def test_the_page_opens_without_a_complaint_and_without_the_network(file, open_f
     assert not page.locator("[data-mml-node=merror]").count()
     assert page.locator("article h1").inner_text()
     (BUILD / "screenshots").mkdir(exist_ok=True)
-    page.screenshot(path=BUILD / "screenshots" / f"{file.stem}.png", full_page=True)
+    page.screenshot(path=BUILD / "screenshots" / f"{file.stem}.png", full_page=True, timeout=60_000)
 
 
 @EVERY_PAGE
