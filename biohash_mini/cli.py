@@ -157,7 +157,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     about = "measure quality against bits and time beside faiss, and the share of a database that lists of units touch"
     sub = command("worth", commands.worth, about, "biohash worth mnist lists-glove --profile full")
-    words = "mnist, cifar10, cifar10-alexnet, glove, lists-glove, lists-patches (default: all)"
+    words = "mnist, cifar10, cifar10-alexnet, glove, sentences, lists-glove, lists-patches (default: all)"
     sub.add_argument("parts", nargs="*", metavar="PART", help=words)
     profile_and_results(sub, "full")
     return parser

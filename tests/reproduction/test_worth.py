@@ -24,6 +24,16 @@ def test_the_queries_are_in_neither_database(small):
     assert not {tuple(row) for row in task.train} & {tuple(row) for row in task.validation.queries}
 
 
+def test_sentences_are_compared_by_angle_and_labelled_by_their_kind():
+    task = sets.task("sentences", "mini")
+    assert task.test.database.shape == (2700, 256) and len(task.test.queries) == 300 and len(task.train) == 2400
+    np.testing.assert_allclose(np.linalg.norm(task.test.database, axis=1), 1, rtol=1e-5)
+    both = np.concatenate(task.test.labels)
+    assert np.bincount(both).tolist() == [750] * 4
+    same = task.test.labels[1][task.test.truth] == task.test.labels[0][:, None]
+    assert same.mean() > 0.6  # of the nearest; a quarter by chance
+
+
 def test_every_method_is_measured_at_no_more_bits_than_allowed(small):
     rows = {
         (row["method"].split(": ")[1], row["hash_length"]): row for row in quality.rows("mnist", "mini", bits=(32,))

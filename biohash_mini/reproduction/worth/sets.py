@@ -8,8 +8,8 @@ import numpy as np
 
 from ...datasets import load, nearest
 
-SETS = ("mnist", "cifar10", "cifar10-alexnet", "glove")
-DIRECTIONS = ("cifar10-alexnet", "glove")  # compared by angle: rows get the norm 1
+SETS = ("mnist", "cifar10", "cifar10-alexnet", "glove", "sentences")
+DIRECTIONS = ("cifar10-alexnet", "glove", "sentences")  # compared by angle: rows get the norm 1
 SAMPLED = ("cifar10-alexnet",)  # of which the embedded sample is all that is used
 TRAIN, HELD, ASKED, NEIGHBOURS = 10_000, 300, 500, 10
 

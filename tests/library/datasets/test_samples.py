@@ -17,6 +17,7 @@ from .conftest import full
         ("cifar10", (3_000, 3_072), np.uint8, (3, 32, 32)),
         ("glove", (12_000, 100), np.float16, None),
         ("glove-100d", (12_000, 100), np.float16, None),
+        ("sentences", (3_000, 256), np.float16, None),
     ],
 )
 def test_mini_sample_has_its_shape_and_checksum(name, shape, dtype, image_shape):
@@ -26,9 +27,11 @@ def test_mini_sample_has_its_shape_and_checksum(name, shape, dtype, image_shape)
     assert digest({"X": data.X, **named}) == data.sha256 == SPECS[name].sample_sha256
 
 
-@pytest.mark.parametrize(("name", "per_class"), [("mnist", 1_100), ("cifar10", 300)])
-def test_mini_classes_are_balanced(name, per_class):
-    assert np.bincount(load(name).labels).tolist() == [per_class] * 10
+@pytest.mark.parametrize(
+    ("name", "classes", "per_class"), [("mnist", 10, 1_100), ("cifar10", 10, 300), ("sentences", 4, 750)]
+)
+def test_mini_classes_are_balanced(name, classes, per_class):
+    assert np.bincount(load(name).labels).tolist() == [per_class] * classes
 
 
 def test_mini_words_are_frequent_distinct_and_real(glove):
@@ -72,10 +75,10 @@ def test_mini_words_are_the_first_of_the_full_data():
     np.testing.assert_array_equal(mini.words, whole.words[:12_000])
 
 
-@pytest.mark.parametrize("name", ["mnist", "cifar10"])
-def test_mini_rows_come_from_the_full_data(name):
+@pytest.mark.parametrize(("name", "classes"), [("mnist", 10), ("cifar10", 10), ("sentences", 4)])
+def test_mini_rows_come_from_the_full_data(name, classes):
     whole, mini = full(name), load(name)
-    rows = sample_per_class(whole.labels, len(mini) // 10, seed=0)
+    rows = sample_per_class(whole.labels, len(mini) // classes, seed=0)
     np.testing.assert_array_equal(mini.X, whole.X[rows])
     np.testing.assert_array_equal(mini.labels, whole.labels[rows])
 

