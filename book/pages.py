@@ -68,11 +68,10 @@ def promises_page(where: Path | None = None) -> str:
         mine = [r for r in last if r["part"] == part]
         tried, held = (sum(r[name] for r in mine) for name in ("tried", "held"))
         lines.append(f"- **{tried:,} {noun}{'s' * (tried != 1)}**: in {held:,} of them {words}.")
-    head = row("th", ["", "tried", "held", "measured"])
+    lines += [f"  - {escape(r['name'])}: {escape(_facts(r['facts']))}" for r in last if r["facts"]]
+    head = row("th", ["", "tried", "held"])
     rows = "".join(
-        f'<tr><th scope="row">{escape(r["name"])}</th><td>{r["tried"]:,}</td><td>{r["held"]:,}</td>'
-        f"<td>{escape(_facts(r['facts']))}</td></tr>"
-        for r in last
+        f'<tr><th scope="row">{escape(r["name"])}</th><td>{r["tried"]:,}</td><td>{r["held"]:,}</td></tr>' for r in last
     )
     r = last[-1]
     about = f"Recorded {r['date'][:10]} by `{r['commit']}` with Python {r['versions']['python']} and torch"
