@@ -106,16 +106,23 @@ def padded(X: np.ndarray, multiple: int = 32) -> np.ndarray:
     return np.ascontiguousarray(np.pad(X, ((0, 0), (0, -X.shape[1] % multiple))))
 
 
+def _quantiser(d: int, parts: int) -> Any:
+    """Return an untrained index by product quantisation that does not complain of few rows: all learn from the same."""
+    index = faiss.IndexPQ(d, parts, 8)
+    index.pq.cp.min_points_per_centroid = 1
+    return index
+
+
 def engine_of(name: str, bits: int, d: int) -> Any:
     """Return an untrained faiss index of padded vectors that takes so many bits an item; None if there is none."""
     parts = bits // 8
     inner = min(d, 256)  # to which the data are first brought by principal components, where faiss's own recipes do so
     if name == "PQ":
-        return faiss.IndexPQ(d, parts, 8)
+        return _quantiser(d, parts)
     if name == "OPQ":
-        turn = faiss.OPQMatrix(inner, parts)
-        turn.niter = 10
-        chain = faiss.IndexPreTransform(turn, faiss.IndexPQ(inner, parts, 8))
+        turn, of_turn = faiss.OPQMatrix(inner, parts), _quantiser(inner, parts)
+        turn.niter, turn.pq, turn.kept = 10, of_turn.pq, of_turn  # without one of its own faiss would complain again
+        chain = faiss.IndexPreTransform(turn, _quantiser(inner, parts))
         if inner < d:
             chain.prepend_transform(faiss.PCAMatrix(d, inner))
         return chain
