@@ -120,8 +120,9 @@ def engine_of(name: str, bits: int, d: int) -> Any:
     if name == "PQ":
         return _quantiser(d, parts)
     if name == "OPQ":
-        turn, of_turn = faiss.OPQMatrix(inner, parts), _quantiser(inner, parts)
-        turn.niter, turn.pq, turn.kept = 10, of_turn.pq, of_turn  # without one of its own faiss would complain again
+        turn: Any = faiss.OPQMatrix(inner, parts)
+        turn.niter, turn.kept = 10, _quantiser(inner, parts)
+        turn.pq = turn.kept.pq  # else it makes one that complains
         chain = faiss.IndexPreTransform(turn, _quantiser(inner, parts))
         if inner < d:
             chain.prepend_transform(faiss.PCAMatrix(d, inner))
