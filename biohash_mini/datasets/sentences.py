@@ -36,7 +36,7 @@ def read_sentences(archive: bytes) -> tuple[list[str], np.ndarray]:
 def token_means(sentences: list[str]) -> np.ndarray:
     """Return the mean of the vectors of each sentence's tokens in the model that wordllama ships, (n, 256) float16.
 
-    The sums are float32 in the order of the tokens, so the digits are the same on every machine.
+    The sums are float32 in the order of the tokens, whatever the order of the sentences.
     """
     package = optional("wordllama", extra="sentences")
     shipped = Path(package.__file__).parent  # where it looks for its tokenizer only if it is called the cache
