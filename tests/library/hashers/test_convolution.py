@@ -64,6 +64,17 @@ def test_the_fused_pass_is_the_tensor_operations():
     torch.testing.assert_close(inhibit_and_pool(A, 11, 4, 5, 2), want)
 
 
+@pytest.mark.parametrize("winners", [1, 3, 7, 20])
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_of_equal_channels_those_that_stand_first_stay(winners, scale):
+    rng = np.random.default_rng(winners)
+    A = rng.integers(-3, 4, (40, 30, 20)).astype(np.float32) * np.float32(scale)  # each image is a line of positions
+    order = np.argsort(-A, axis=2, kind="stable")[:, :, :winners]
+    want = np.zeros_like(A)
+    np.put_along_axis(want, order, np.take_along_axis(A, order, 2).clip(0), 2)
+    np.testing.assert_array_equal(inhibit_and_pool(torch.from_numpy(A), 1, winners, 1, 1).numpy(), want)
+
+
 def test_a_patch_does_not_see_the_light_and_a_blank_one_gives_nothing():
     X = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0)) + 0.1
     torch.testing.assert_close(unit_patches(0.3 * X, 3), unit_patches(X, 3))
