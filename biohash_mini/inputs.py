@@ -125,18 +125,18 @@ def as_rows(X: object) -> np.ndarray | Tensor:
     return rows if len(shape) == 2 else rows.reshape(len(rows), -1)
 
 
-def as_matrix(X: object, first: int = 0) -> Tensor:
+def as_matrix(X: object, first: int = 0, finite: bool = True) -> Tensor:
     """Return X as a finite float32 tensor of shape (n, d); ValueError says what is wrong with it.
 
     Takes numpy arrays and torch tensors of any real type and layout, read-only ones too, and never changes them.
-    ``first`` is the number of the first row, for the message.
+    ``first`` is the number of the first row, for the message. Without ``finite`` the numbers are not looked at.
     """
     rows = as_rows(X)
     if not isinstance(rows, Tensor):
         with np.errstate(over="ignore"):  # what does not fit float32 is reported as infinite below
             rows = torch.from_numpy(np.require(np.asarray(rows), np.float32, ("C", "W")))
     rows = rows.to(torch.float32)
-    if not all(map(math.isfinite, torch.stack(rows.aminmax()).tolist())):
+    if finite and not all(map(math.isfinite, torch.stack(rows.aminmax()).tolist())):
         row, column = (~torch.isfinite(rows)).nonzero()[0].tolist()
         value = str(rows[row, column].item()).replace("nan", "NaN")
         raise ValueError(f"X must be finite in float32, but X[{first + row}, {column}] is {value}")
@@ -180,13 +180,13 @@ def within_reach(X: Tensor, unit: float = 1.0, first: int = 0) -> Tensor:
     return X
 
 
-def blocks(X: np.ndarray | Tensor, rows: int) -> Iterator[Tensor]:
+def blocks(X: np.ndarray | Tensor, rows: int, finite: bool = True) -> Iterator[Tensor]:
     """Yield the rows of :func:`as_rows`, so many at a time, as :func:`as_matrix` has them.
 
     Of a mapped file only the block at hand is in memory: its pages are given back to the system afterwards.
     """
     for start in range(0, len(X), rows):
-        yield as_matrix(X[start : start + rows], start)
+        yield as_matrix(X[start : start + rows], start, finite)
         forget(X)
 
 

@@ -15,6 +15,7 @@ from .inputs import count, require
 _BLOCK = 1 << 21  # units of queries, or answers, held at a time: 16 MB
 _SPARSE = 64  # units per active unit from which lists are kept: up to it, bitmaps are faster and take 2 x their memory
 _LONG = 128  # bits of dense codes past which words are compared
+_PART = 100  # blocks of long dense codes that are worth a thread
 
 
 class HammingIndex:
@@ -106,14 +107,7 @@ class HammingIndex:
         shape = len(queries), min(top, len(self))
         distances, ids = np.empty(shape, dtype=np.uint16), np.empty(shape, dtype=np.int64)
         if self._long:
-            asked, at_once = words.in_fours(queries.packed()), max(1, _BLOCK // (4 * shape[1] + 1024))
-
-            def compare(a: int, b: int) -> None:
-                for i in range(a, b, at_once):
-                    rows = slice(i, min(i + at_once, b))
-                    words.nearest(self._blocks, len(self), asked[rows], queries.n_units, distances[rows], ids[rows])
-
-            share(compare, shares(len(queries), 8) if shape[1] else [])
+            self._compare(queries, distances, ids)
             return distances, ids
         if self._sparse:
             active, step = queries.array, max(1, _BLOCK // (4 * queries.array.shape[1]))
@@ -135,6 +129,31 @@ class HammingIndex:
 
             share(work, shares(len(units), 8))
         return distances, ids
+
+    def _compare(self, queries: Codes, distances: np.ndarray, ids: np.ndarray) -> None:
+        """Fill the answers of a search in long dense codes; of one query the threads take parts of the items."""
+        asked, top = words.in_fours(queries.packed()), ids.shape[1]
+        at_once = max(1, _BLOCK // (4 * top + 1024))
+        parts = shares(len(self._blocks), max(_PART, -(-top // words.SPAN) + 1))
+        if len(queries) == 1 and len(parts) > 1 and top:
+
+            def search(a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
+                items = min(len(self), b * words.SPAN) - a * words.SPAN
+                near, found = np.empty_like(distances), np.empty_like(ids)
+                words.nearest(self._blocks[a:b], items, asked, queries.n_units, near, found)
+                return near, found + a * words.SPAN
+
+            near, found = map(np.hstack, zip(*share(search, parts), strict=True))
+            best = near[0].argsort(kind="stable")[:top]  # parts come in the order of their items
+            distances[0], ids[0] = near[0, best], found[0, best]
+            return
+
+        def compare(a: int, b: int) -> None:
+            for i in range(a, b, at_once):
+                rows = slice(i, min(i + at_once, b))
+                words.nearest(self._blocks, len(self), asked[rows], queries.n_units, distances[rows], ids[rows])
+
+        share(compare, shares(len(queries), 8) if top else [])
 
     def histograms(
         self,

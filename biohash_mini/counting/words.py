@@ -5,7 +5,7 @@ from numba import njit
 
 from .bits import popcount
 
-_SPAN = 512  # items of a block, which is compared with all queries before the next is fetched
+SPAN = 512  # items of a block, which is compared with all queries before the next is fetched
 
 
 def in_fours(packed: np.ndarray, rows: int = 1) -> np.ndarray:
@@ -18,8 +18,8 @@ def in_fours(packed: np.ndarray, rows: int = 1) -> np.ndarray:
 
 def in_blocks(packed: np.ndarray) -> np.ndarray:
     """Return the words of n codes in blocks, shape (blocks, w, items)."""
-    words = in_fours(packed, _SPAN)
-    return np.ascontiguousarray(words.reshape(-1, _SPAN, words.shape[1]).transpose(0, 2, 1))
+    words = in_fours(packed, SPAN)
+    return np.ascontiguousarray(words.reshape(-1, SPAN, words.shape[1]).transpose(0, 2, 1))
 
 
 @njit(cache=True)
@@ -29,10 +29,10 @@ def _compare(block, query, out):
     for c in range(0, len(query), 4):
         a, b, g, h = block[c], block[c + 1], block[c + 2], block[c + 3]
         u, v, x, y = query[c], query[c + 1], query[c + 2], query[c + 3]
-        for i in range(_SPAN):
+        for i in range(SPAN):
             out[i] += popcount(a[i] ^ u) + popcount(b[i] ^ v) + popcount(g[i] ^ x) + popcount(h[i] ^ y)
     least = out[0]
-    for i in range(_SPAN):
+    for i in range(SPAN):
         least = min(least, out[i])
     return least
 
@@ -63,14 +63,14 @@ def nearest(blocks, n, queries, m, distances, ids):
     Items nearer than the worst of the best so far are gathered; whenever there is no more room, the best are kept. An
     item as far as the worst comes too late: its number is higher.
     """
-    top, size = ids.shape[1], 2 * ids.shape[1] + _SPAN
+    top, size = ids.shape[1], 2 * ids.shape[1] + SPAN
     distance, item = np.empty((len(queries), size), np.int32), np.empty((len(queries), size), np.int32)
     held, bound, place = np.zeros(len(queries), np.int64), np.full(len(queries), m + 1), np.empty(m + 2, np.int64)
-    out = np.empty(_SPAN, np.uint64)
-    for s in range(0, n, _SPAN):
-        e = min(s + _SPAN, n)
+    out = np.empty(SPAN, np.uint64)
+    for s in range(0, n, SPAN):
+        e = min(s + SPAN, n)
         for q in range(len(queries)):
-            least, limit = _compare(blocks[s // _SPAN], queries[q], out), np.uint64(bound[q])
+            least, limit = _compare(blocks[s // SPAN], queries[q], out), np.uint64(bound[q])
             if least >= limit:
                 continue
             near, which, h = distance[q], item[q], held[q]

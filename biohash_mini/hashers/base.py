@@ -16,7 +16,9 @@ from sklearn.utils.metadata_routing import UNUSED
 from torch import Tensor
 
 from ..codes import Codes, DenseCodes, SparseCodes, concatenate
+from ..counting.centring import subtract
 from ..inputs import (
+    REACH,
     MappedRows,
     ReadRows,
     as_matrix,
@@ -32,7 +34,7 @@ from ..inputs import (
 from .ranges import LARGEST, RANGES
 from .stored import Stored, all_or_nothing
 
-_BLOCK = 1 << 22  # activations held at a time while encoding: 16 MB of float32, which the allocator reuses
+_BLOCK = 1 << 21  # activations held at a time while encoding: 8 MB of float32, which the allocator reuses
 _FEWEST = 16  # rows of a product: of fewer, libraries add the terms in another order, and near ties fall otherwise
 
 #: Called after each pass with its number from 1 and the mean norm of the units or the loss; True ends the training.
@@ -173,9 +175,10 @@ class Hasher(Stored, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Return the codes of what :meth:`features` returned, at each of several hash lengths."""
         lengths = self._allowed(hash_lengths)
         step = max(_FEWEST, _BLOCK // max(features.shape[1], self.n_units))
+        room = np.empty((min(step, len(features)), features.shape[1]), np.float32)
         parts = [
-            [codes[: len(part)] for codes in self._encode(self._read(part, i * step), lengths)]
-            for i, part in enumerate(blocks(features, step))
+            [codes[: len(part)] for codes in self._encode(self._read(part, i * step, room), lengths)]
+            for i, part in enumerate(blocks(features, step, finite=False))
         ]
         return {k: concatenate(list(codes)) for k, codes in zip(lengths, zip(*parts, strict=True), strict=True)}
 
@@ -198,9 +201,14 @@ class Hasher(Stored, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             return [SparseCodes.top_k(S, k) for k in hash_lengths]
         return [DenseCodes.signs(S) for _ in hash_lengths]
 
-    def _read(self, rows: Tensor, first: int) -> Tensor:
-        """Return rows as the layer reads them, centred, with zeros behind them if they are few."""
-        rows = centred(rows.to(self.mean_.device), self.mean_, self.unit_, first)
+    def _read(self, rows: Tensor, first: int, room: np.ndarray) -> Tensor:
+        """Return rows as the layer reads them, centred, in the room if it can be, with zeros behind them if few."""
+        rows, minus = rows.to(self.mean_.device), room[: len(rows)]
+        plain = rows.device.type == "cpu" and self.unit_ == 1
+        if plain and subtract(rows.numpy(), self.mean_.numpy(), REACH, minus):
+            rows = torch.from_numpy(minus)
+        else:  # slower, and says what is wrong with the rows
+            rows = centred(as_matrix(rows, first), self.mean_, self.unit_, first)
         return torch.cat([rows, rows.new_zeros(few, rows.shape[1])]) if (few := _FEWEST - len(rows)) > 0 else rows
 
     def _generator(self) -> torch.Generator:

@@ -99,6 +99,14 @@ def test_long_dense_codes_are_found(m, n):
     assert HammingIndex(database).search(queries, 3)[0].shape == (4, min(3, n))
 
 
+@pytest.mark.parametrize("top", [1, 40, 600, 5000])
+def test_parts_of_the_items_are_searched_side_by_side_for_one_long_code(top, monkeypatch):
+    monkeypatch.setattr(search, "_PART", 1)
+    few, query = random_codes("dense", 700, 160, 0, 1), random_codes("dense", 1, 160, 0, 2)
+    both = concatenate([few, query, few, few, query, few])  # ties across parts
+    assert equal(HammingIndex(both).search(query, top), brute_force(both, query, top))
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 90), st.integers(0, 40), st.integers(0, 9), st.integers(1, 50))
 def test_comparing_words_is_a_stable_sort_too(m, n, q, top):

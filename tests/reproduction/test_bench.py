@@ -50,6 +50,17 @@ def test_training_and_encoding_stand_beside_bare_products(here):
     assert all(row["value"] == row["took"]["products"] / row["took"]["ours"] for row in rows)
 
 
+@pytest.mark.slow
+def test_each_stage_of_a_convolution_has_its_operations():
+    rows = list(bench.measure(["convolution"], quick=True))
+    assert [row["call"] for row in rows] == ["filters", "features", "layer", "codes"]
+    images, patches, positions = 40, 500, 9 * 26**2 + 16 * 25**2
+    gflop = {row["call"]: 5e8 * row["gflop"] for row in rows}
+    assert gflop["filters"] == pytest.approx(patches * 500 * 25) and gflop["layer"] == images * 100_000 * 40
+    assert gflop["features"] == pytest.approx(images * 500 * positions)
+    assert all(row["took"]["ours"] > 0 and row["took"]["products"] > 0 for row in rows)
+
+
 def test_a_speed_up_by_threads_is_a_slope(tmp_path, here, monkeypatch):
     costs = iter([growth.Cost(1.0, 2.0, 3.0, 32.0), growth.Cost(2.0, 2.0, 1.5, 32.0)])  # of two threads, of one
     monkeypatch.setattr(growth, "clocked", lambda size: next(costs))

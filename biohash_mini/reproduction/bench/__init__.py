@@ -21,6 +21,7 @@ PARTS = {
     "dense": search.dense,
     "evaluation": search.evaluation,
     "floors": training.floors,
+    "convolution": training.convolution,
     "threads": training.by_threads,
     "race": training.race,
 }

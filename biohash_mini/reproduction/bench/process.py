@@ -11,14 +11,18 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+_LEAST = 0.2  # seconds that a call is repeated for
 _THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def best_seconds(call: Callable[[], Any], repeats: int) -> float:
-    """Return the seconds of the fastest of some calls, after one that compiles and warms caches."""
+    """Return the seconds of the fastest of some calls, after one that compiles and warms caches.
+
+    Calls are repeated for a fifth of a second at least: one of a few microseconds would be told by chance.
+    """
     call()
-    taken = []
-    for _ in range(repeats):
+    taken: list[float] = []
+    while len(taken) < repeats or sum(taken) < _LEAST:
         start = time.perf_counter()
         call()
         taken.append(time.perf_counter() - start)

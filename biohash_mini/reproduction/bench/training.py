@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
+from operator import mul
 from time import perf_counter
 from typing import Any
 
@@ -15,7 +16,8 @@ from sklearn.preprocessing import normalize
 
 from ...codes import Codes, SparseCodes
 from ...datasets import Task
-from ...hashers import BioHash, GreedyHash, SOLHash
+from ...hashers import BioConvHash, BioHash, GreedyHash, SOLHash
+from ...hashers.convolution.maps import sample_patches, unit_patches
 from ...metrics import mean_average_precision
 from ...plasticity import energy, train
 from .. import growth
@@ -25,6 +27,7 @@ from . import process
 LAYERS = [(2, 40), (16, 320), (32, 640), (16, 3200)]  # k, m
 LENGTHS = (2, 8, 32)
 ACTIVITY = 0.05
+STAGES = {"filters": 0.3, "features": 0.3, "layer": 1.0, "codes": 1.0}  # floors for two stages, beaten in the others
 _BATCH = 100
 
 
@@ -61,6 +64,62 @@ def floors(quick: bool, threads: int) -> Iterator[dict]:
             seconds = {who: found[who][call] for who in found}
             about = {"what": f"{call}, floor", "n": n, "k": k, "m": m, "call": "a pass"}
             yield {**about, "target": 1 / slower, "took": seconds}
+
+
+def stages_of(who: str, k: int, images: int, patches: int) -> dict[str, float]:
+    r"""Return the seconds of each stage of BioConvHash on digits, ours or the products of it in float32.
+
+    .. math:: \text{filters: } X W^\top \text{ of patches}, \qquad \text{features: of all patches of all images},
+              \qquad \text{layer, codes: } f W^\top \text{ of all features, zeros too}
+    """
+    X = validation_task("mnist", "mini", 0).database[:images]
+    hasher = BioConvHash(k, image_shape=(1, 28, 28), n_patches=patches, filter_epochs=1, max_epochs=1)
+    hasher.fit_features(X)
+    features = hasher.features(X)
+    hasher.fit_layer(features)
+    calls: dict[str, Callable[[], Any]] = {
+        "filters": lambda: hasher.fit_features(X),
+        "features": lambda: hasher.features(X),
+        "layer": lambda: hasher.fit_layer(features),
+        "codes": lambda: hasher.encode_features(features, [k]),
+    }
+    if who == "products":
+        pictures, rng = torch.from_numpy(X).reshape(-1, 1, 28, 28), torch.Generator().manual_seed(0)
+        filters = [(size, hasher.filters(size)) for size in hasher.kernel_sizes]
+        seen = [(sample_patches(pictures, size, patches, True, rng), W) for size, W in filters]
+        every = [(list(unit_patches(pictures, size).split(2)), W) for size, W in filters]
+        f = features.float() * hasher.scale_ - hasher.mean_
+        calls = {
+            "filters": lambda: [rows @ W.T for P, W in seen for rows in P.split(_BATCH)],
+            "features": lambda: [P @ W.T for parts, W in every for P in parts],
+            "layer": lambda: [rows @ hasher.weights_.T for rows in f.split(_BATCH)],
+            "codes": lambda: [rows @ hasher.weights_.T for rows in f.split(256)],
+        }
+    return {name: process.best_seconds(call, 1 if images < 100 else 3) for name, call in calls.items()}
+
+
+def _gflop(k: int, images: int, patches: int) -> dict[str, float]:
+    """Return the billions of operations of the products of each stage of BioConvHash on digits."""
+    inputs, positions, filters = (9, 16), (26**2, 25**2), 500  # of each kernel size
+    layer = 2 * 100 * filters * round(k / ACTIVITY)  # of an image, with 100 pools of each size
+    features = filters * sum(map(mul, inputs, positions))
+    counts = {"filters": patches * filters * sum(inputs), "features": images * features}
+    counts |= {"layer": images * layer, "codes": images * layer}
+    return {name: 2e-9 * n for name, n in counts.items()}
+
+
+def convolution(quick: bool, threads: int) -> Iterator[dict]:
+    """Yield the rows of BioConvHash's stages beside the products that each would take if no number were zero."""
+    images, patches = (40, 500) if quick else (1000, 100_000)
+    for k in LENGTHS[:1] if quick else (2, 16):
+        arguments = {"k": k, "images": images, "patches": patches}
+        found = {
+            who: process.apart(__name__, "stages_of", threads, who=who, **arguments) for who in ("ours", "products")
+        }
+        for stage, gflop in _gflop(k, images, patches).items():
+            about = {"what": "BioConvHash", "n": images, "k": k, "m": round(k / ACTIVITY), "call": stage}
+            seconds = {who: found[who][stage] for who in found}
+            yield {**about, "target": STAGES[stage], "gflop": gflop, "took": seconds}
 
 
 def by_threads(quick: bool, threads: int) -> Iterator[dict]:
