@@ -135,7 +135,7 @@ EXPERIMENTS = (
         f"{_SPLIT} MNIST, 10,000 digits in the database, mAP@All",
         "10_convolution",
         "mnist",
-        _conv("mnist", {str(c): {"channel_winners": c} for c in _CHANNELS}),
+        (*_by_channels("mnist"), *first_edition(*_by_channels("mnist"))),
         **CLASSES | _AT_2 | {"task": partial(part_task, validation=True)},
     ),
     Experiment(
@@ -143,7 +143,7 @@ EXPERIMENTS = (
         f"{_SPLIT} CIFAR-10, 49,000 images in the database, mAP@1000",
         "10_convolution",
         "cifar10",
-        _conv("cifar10", {str(c): {"channel_winners": c} for c in _CHANNELS[:3]}),
+        (*_by_channels("cifar10")[:3], *first_edition(*_by_channels("cifar10")[:3])),
         **AT_1000 | _AT_2 | {"task": partial(part_task, size=49_000, validation=True)},
     ),
     *(
