@@ -60,7 +60,7 @@ function render({ model, el }) {
       h("div", {}, h("div", { class: "bh-head" }, h("b", {}, "Nearest digits by code"), verdict), strip),
       mean,
       h("p", { class: "bh-hint" }, "In the corner of a map is its filter. A solid border marks the right digit. " +
-        "Each stop of the slider has a hash layer of its own, and ties stand in the order of the database.")),
+        "Each stop of the slider has its own hash layer.")),
   );
 
   // ---- drawing
