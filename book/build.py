@@ -214,6 +214,7 @@ def pdf() -> Path:
 
 def epub() -> Path:
     """Write the book for readers of EPUB, and return the file."""
+    shutil.rmtree(BUILD / "epub", ignore_errors=True)  # what is there would be packed again
     builder = ["--builder", "custom", "--custom-builder", "epub"]
     _jupyter_book(assemble(), "--path-output", str(ROOT), *builder, "-W", "-n", "--quiet")
     return (BUILD / "epub" / EBOOK.name).replace(EBOOK)
