@@ -284,6 +284,7 @@ def test_a_page_offers_the_whole_book_if_it_is_beside_the_pages(file, whole):
     assert (f"../{whole}" in parsed(file).links) == (HTML / whole).exists()
 
 
+@pytest.mark.filterwarnings("ignore::bs4.XMLParsedAsHTMLWarning")  # lxml is not there
 def test_the_epub_has_its_formulas_and_figures_without_scripts():
     if not build.EBOOK.exists():
         pytest.skip("make epub has not been run")
