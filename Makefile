@@ -6,7 +6,7 @@ STAMP := .venv/.stamp
 AXE := _build/axe/package/axe.min.js
 
 .DEFAULT_GOAL := help
-.PHONY: help env book zip pdf test check stress sbom audit links lint lab full clean distclean
+.PHONY: help env book zip pdf epub test check stress sbom audit links lint lab full clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ zip: book ## the built book as one file that opens without a server
 
 pdf: $(STAMP) ## the book as a PDF (needs LaTeX; without it the message names the Debian packages)
 	$(BIN)/python book/build.py pdf
+
+epub: $(STAMP) ## the book as an EPUB (needs Chromium, which typesets its formulas)
+	$(BIN)/python book/build.py epub
 
 test: lint ## lint, then all tests, every notebook included
 	$(BIN)/python -m pytest

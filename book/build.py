@@ -4,6 +4,7 @@ python book/build.py execute [NOTEBOOK ...]    run what is stale, into _build/ex
 python book/build.py html                      the same, then the book, into _build/html
 python book/build.py zip                       the built book as one file, into _build
 python book/build.py pdf                       the same notebooks as a PDF, by LaTeX, into _build
+python book/build.py epub                      the same notebooks as an EPUB, into _build
 python book/build.py launch                    the tree that Colab and Binder open, into _build/launch
 python book/build.py links                     ask every outside link of the book whether it is alive
 python book/build.py codecheck                 write codecheck.yml anew: every results file and what makes it
@@ -34,7 +35,9 @@ EXECUTED = BUILD / "executed"
 PROFILE = "mini"
 ARCHIVE = BUILD / "bio-inspired-hashing.zip"
 PAPER = BUILD / "bio-inspired-hashing.pdf"
+EBOOK = BUILD / "bio-inspired-hashing.epub"
 TYPESETTING = ("xelatex", "latexmk", "rsvg-convert")  # the programs of these packages of Debian
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PACKAGES = (
     "texlive-xetex texlive-latex-extra texlive-fonts-recommended latexmk librsvg2-bin "
     "fonts-freefont-otf fonts-dejavu-core fonts-lmodern"
@@ -155,7 +158,7 @@ def settings() -> dict:
 def assemble(bare: bool = False) -> Path:
     """Return a source folder shaped like the repository: executed notebooks (or the bare ones), generated parts.
 
-    What is in ``book/_beside`` is published beside the pages: the PDF, if it has been typeset.
+    What is in ``book/_beside`` is published beside the pages: the PDF and the EPUB, if they have been made.
     """
     import nbformat
     import yaml
@@ -170,8 +173,8 @@ def assemble(bare: bool = False) -> Path:
     shutil.copytree(ROOT / "book", source / "book", ignore=ours)
     shutil.copy2(ROOT / "_toc.yml", source)
     (source / "book" / "_beside").mkdir()
-    if PAPER.exists():
-        shutil.copy2(PAPER, source / "book" / "_beside")
+    for whole in filter(Path.exists, (PAPER, EBOOK)):
+        shutil.copy2(whole, source / "book" / "_beside")
     (source / "_config.yml").write_text(yaml.safe_dump(settings(), sort_keys=False, allow_unicode=True), "utf-8")
     pages.write(source / "book" / "_generated", [EXECUTED / c.name for c in notebooks()], ROOT / "results")
     (source / "notebooks").mkdir()
@@ -207,6 +210,14 @@ def pdf() -> Path:
     if lost := sorted(set(re.findall(r"Missing character: There is no (\S+)", log))):
         raise RuntimeError(f"no font of the PDF has {' '.join(lost)}; choose others in _config.yml")
     return (folder / PAPER.name).replace(PAPER)
+
+
+def epub() -> Path:
+    """Write the book for readers of EPUB, and return the file."""
+    shutil.rmtree(BUILD / "epub", ignore_errors=True)  # what is there would be packed again
+    builder = ["--builder", "custom", "--custom-builder", "epub"]
+    _jupyter_book(assemble(), "--path-output", str(ROOT), *builder, "-W", "-n", "--quiet")
+    return (BUILD / "epub" / EBOOK.name).replace(EBOOK)
 
 
 def links() -> Path:
@@ -268,7 +279,7 @@ def launch() -> Path:
 def main(arguments: Sequence[str]) -> int:
     """Run one of the commands and return the exit code."""
     command, *names = arguments or ["html"]
-    made = {"zip": archive, "pdf": pdf, "launch": launch, "links": links, "codecheck": codecheck}
+    made = {"zip": archive, "pdf": pdf, "epub": epub, "launch": launch, "links": links, "codecheck": codecheck}
     steps = {"execute": None, "html": html, **made}
     if command not in steps or (names and command != "execute"):
         print(__doc__)
@@ -276,7 +287,10 @@ def main(arguments: Sequence[str]) -> int:
     if command == "pdf" and (lacking := [program for program in TYPESETTING if not shutil.which(program)]):
         print(f"The PDF needs {', '.join(lacking)}: apt-get install {PACKAGES}", file=sys.stderr)
         return 1
-    if command in ("execute", "html", "pdf"):
+    if command == "epub" and not any(map(shutil.which, BROWSERS)):
+        print("The EPUB needs Chromium, which typesets its formulas: apt-get install chromium", file=sys.stderr)
+        return 1
+    if command in ("execute", "html", "pdf", "epub"):
         failures = {c: e for c, e in execute_all([Path(n).resolve() for n in names] or notebooks()).items() if e}
         for chapter, error in failures.items():
             print(f"{chapter.name} failed; see {EXECUTED / chapter.stem}.failed.ipynb\n{error}", file=sys.stderr)

@@ -59,8 +59,8 @@ function render({ model, el }) {
         h("div", { class: "bh-maps" }, ...maps.map((part) => part.el))),
       h("div", {}, h("div", { class: "bh-head" }, h("b", {}, "Nearest digits by code"), verdict), strip),
       mean,
-      h("p", { class: "bh-hint" }, "In the corner of a map is its filter. Solid border: the digit of the query. " +
-        "Each stop of the slider has a hash layer of its own, and equal distances stand in the order of the database.")),
+      h("p", { class: "bh-hint" }, "In the corner of a map is its filter. A solid border marks the right digit. " +
+        "Each stop of the slider has its own hash layer.")),
   );
 
   // ---- drawing

@@ -149,7 +149,7 @@ function render({ model, el }) {
   const fall = trace("energy E", 4, "lowest possible ");
   const [A, B, differ] = [...NAMES, ""].map((name) => h("div", { class: `bh-bits bh-${name}` }, h("b", {}, name)));
   const verdict = h("p", { class: "bh-verdict", "aria-live": "polite" });
-  const width = slider(model, "sigma", { label: "width of the data, σ", min: 0.1, max: 10, log: true, digits: 2 });
+  const width = slider(model, "sigma", { label: "width, σ", min: 0.1, max: 10, log: true, digits: 2 });
   const count = slider(model, "n_units", { label: "units, m", min: 2, max: 16 });
   const on = slider(model, "hash_length", { label: "units on, k", min: 1, max: get("n_units") - 1 });
   const random = () => Array.from({ length: get("n_units") }, () => TURN * Math.random() - Math.PI);
@@ -157,13 +157,13 @@ function render({ model, el }) {
     button("Scatter units", () => restart(random())),
     button("Spread evenly", () => restart(even(get("n_units")))),
   ];
-  const hint = "Ticks mark the optimum. Drag A and B, or select one and use the arrow keys.";
+  const hint = "Amber: the data. Ticks: the optimum. Drag A and B, or select one and use the arrow keys.";
   el.classList.add("bh", "bh-circle");
   ownKeys(el);
   el.replaceChildren(
     h("div", { class: "bh-left" }, stage, h("p", { class: "bh-hint" }, hint)),
     h("div", { class: "bh-right" },
-      h("div", { class: "bh-sliders" }, width.el, count.el, on.el),
+      h("div", { class: "bh-sliders bh-pairs" }, width.el, count.el, on.el),
       h("div", { class: "bh-buttons" }, ...starts),
       fall.el,
       h("div", { class: "bh-codes" }, A, B, differ),

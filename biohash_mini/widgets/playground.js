@@ -87,7 +87,7 @@ const TRAIL = 30; // places of a unit that stay visible
 const DIRECTIONS = Array.from({ length: 360 }, (_, i) => (i * Math.PI) / 180).map((t) => [Math.cos(t), Math.sin(t)]);
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 const LABEL = "Map of the data. Arrow keys move the brush, space paints or erases.";
-const HINT = "● unit   ⊗ dead: wins no data   ┄ norm 1\nDraw on the map to add data.";
+const HINT = "● unit   ⊗ dead   ┄ norm 1\nDraw on the map to add data.";
 const path = (places) => `M${places.map((at) => at.map((v) => v.toFixed(2))).join("L")}`;
 
 function render({ model, el }) {
@@ -139,12 +139,10 @@ function render({ model, el }) {
   el.classList.add("bh", "bh-playground");
   ownKeys(el);
   el.replaceChildren(
-    h("div", { class: "bh-left" },
-      map,
-      h("div", { class: "bh-buttons" }, choice, ...tools),
-      h("p", { class: "bh-hint" }, HINT)),
+    h("div", { class: "bh-left" }, map, h("p", { class: "bh-hint" }, HINT)),
     h("div", { class: "bh-right" },
       h("div", { class: "bh-buttons" }, ...buttons),
+      h("div", { class: "bh-buttons" }, choice, ...tools),
       h("div", { class: "bh-sliders bh-pairs" }, ...elements(sliders)),
       h("div", { class: "bh-pairs" }, ...elements(traces)),
       status),

@@ -157,18 +157,18 @@ function render({ model, el }) {
   el.classList.add("bh", "bh-retrieval");
   ownKeys(el);
   el.replaceChildren(
-    h("div", { class: "bh-wide" }, h("p", { class: "bh-muted" }, "Choose a query:"), queries),
-    h("div", { class: "bh-wide bh-row" },
+    h("div", { class: "bh-asked" },
+      h("p", { class: "bh-muted" }, "Choose a query:"), queries,
       h("label", { class: "bh-field" }, h("span", {}, "method"), method),
       h("label", { class: "bh-slider" }, h("span", {}, "hash length k"), lengthValue, length),
-      ties),
+      ties,
+      mean),
     h("div", { class: "bh-found" },
       nearest,
       h("div", { role: "status" }, verdict, tied),
-      mean),
-    h("div", { class: "bh-compare" },
-      h("div", { class: "bh-two" }, h("div", {}, mine, mineName), h("div", {}, theirs, theirsName)),
-      agree, cells, instead, adopt),
+      h("div", { class: "bh-compare" },
+        h("div", { class: "bh-two" }, h("div", {}, mine, mineName), h("div", {}, theirs, theirsName), adopt),
+        h("div", { class: "bh-why" }, agree, cells, instead))),
   );
 
   // ---- drawing

@@ -98,15 +98,15 @@ function render({ model, el }) {
     const head = h("div", { class: "bh-head" }, h("b", {}, name), verdict);
     const { kept, light, shade: dark } = get("means")[name];
     const mean = h("p", { class: "bh-mean" },
-      `All ${get("n_queries")} queries in the paper's shadow, on average: ${fixed(kept, 1)} of ${k} units kept, ` +
-        `${fixed(light, 1)} of ${top} right in the light and ${fixed(dark, 1)} in the shade.`);
+      `All ${get("n_queries")} queries, paper's shadow: ${fixed(kept, 1)} of ${k} units kept, ` +
+        `${fixed(light, 1)} right in the light, ${fixed(dark, 1)} in the shade.`);
     const section = h("section", { "aria-label": name }, head, code, ...rows.map((row) => row.el), mean);
     return { name, cells, code, verdict, rows, el: section, read: reader(table, about), codes: unpack(table.database) };
   });
   const entry = ([kind, word]) => h("span", {}, h("i", { class: `bh-${kind}` }), ` unit ${word}`);
   const legend = Object.entries(WORDS).map(entry);
   const here = "BioHash is computed on this page, from its overlap with each row of pixels; BioConvHash was computed " +
-    `before, for every row and ${about.strengths.length} strengths, and is looked up.`;
+    `before, for ${about.strengths.length} strengths.`;
   const hint = `${live ? "torch hashes the image at every move." : here} Solid border: the class of the query. ` +
     `Searched are ${labels.length.toLocaleString("en")} images, equal distances in their order.`;
   el.classList.add("bh", "bh-shadow");
@@ -115,12 +115,11 @@ function render({ model, el }) {
     h("div", { class: "bh-left" },
       photo,
       h("div", { class: "bh-choices", role: "group", "aria-label": "photograph" }, ...choices),
-      h("div", { class: "bh-sliders" }, ...sliders.map((part) => part.el)),
-      h("div", { class: "bh-buttons" }, ...buttons)),
+      h("div", { class: "bh-sliders" }, ...sliders.map((part) => part.el))),
     h("div", { class: "bh-right" },
       ...panels.map((panel) => panel.el),
-      h("p", { class: "bh-key bh-muted" }, ...legend),
-      h("p", { class: "bh-hint" }, hint)),
+      h("div", { class: "bh-buttons" }, ...buttons, h("span", { class: "bh-key bh-muted" }, ...legend))),
+    h("p", { class: "bh-hint" }, hint),
   );
 
   // ---- drawing

@@ -58,7 +58,7 @@ class Pictures(SphinxPostTransform):
     """Give every figure of a chapter its four pictures."""
 
     default_priority = 10
-    formats = ("html",)
+    builders = ("html",)
 
     def run(self, **options: Any) -> None:
         """Replace the image of each figure by two ``picture`` elements, one for light, one for dark pages."""

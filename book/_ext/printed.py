@@ -79,7 +79,7 @@ def layout(rows: list[list[str]], head: int) -> tuple[str, str, int]:
     return size, "{" + "".join(kinds) + "}", lines
 
 
-def _png(match: re.Match) -> str:
+def png(match: re.Match) -> str:
     """Return an embedded WebP image as an embedded PNG image."""
     file = io.BytesIO()
     Image.open(io.BytesIO(base64.b64decode(match[1]))).save(file, "PNG")
@@ -117,7 +117,7 @@ class Printed(SphinxPostTransform):
         """Return a widget's picture and what it says to readers without scripts, with the address where it moves."""
         name = f"still-{number}.pdf"
         command = ["rsvg-convert", "--format", "pdf", "--output", str(Path(self.app.outdir) / name)]
-        subprocess.run(command, input=WEBP.sub(_png, svg), text=True, check=True)
+        subprocess.run(command, input=WEBP.sub(png, svg), text=True, check=True)
         size = r"height=5cm,width=\linewidth,keepaspectratio"
         picture = rf"{{\noindent\centering\includegraphics[{size}]{{{name}}}\par}}"  # stays with the heading above
         words = nodes.emphasis("", f"{sentence} It moves in ")

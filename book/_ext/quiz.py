@@ -50,10 +50,10 @@ class Quiz(SphinxDirective):
 
 
 class PrintedQuiz(SphinxPostTransform):
-    """On paper the questions come with lettered answers, and which are right, and why, stands below them all."""
+    """Without scripts the questions come with lettered answers, and which are right, and why, stands below them all."""
 
     default_priority = 5  # before what only a browser understands goes
-    formats = ("latex",)
+    builders = ("latex", "epub")
 
     def run(self, **options: Any) -> None:
         """Replace every quiz by a list of its questions and a paragraph of answers."""

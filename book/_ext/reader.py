@@ -1,4 +1,4 @@
-"""What a reader finds around every chapter: how to cite it, what a word means, where to mend it, the PDF."""
+"""What stands around every chapter: how to cite it, what a word means, where to mend it, the book as a file."""
 
 import re
 from html import escape
@@ -13,7 +13,7 @@ from biohash_mini import __version__
 
 GLOSSARY = "book/notation"
 SHARED = ("proof-content", "exercise-content", "solution-content")  # ids that extensions give more than once
-PAPER = "bio-inspired-hashing.pdf"  # beside the pages, if the book has been typeset before they were built
+WHOLE = [f"bio-inspired-hashing.{kind}" for kind in ("pdf", "epub")]  # beside the pages, if made before they were built
 SOURCES = "main"  # the branch on which changes are made; the launch buttons have one of their own
 
 
@@ -37,7 +37,7 @@ class CiteThis(SphinxPostTransform):
     """End every chapter with a fold that says how to cite it."""
 
     default_priority = 900
-    formats = ("html",)
+    builders = ("html",)
 
     def run(self, **options: Any) -> None:
         """Add the fold to the last line of the chapter's first section."""
@@ -53,7 +53,7 @@ class FoldedProofs(SphinxPostTransform):
     """Fold every proof: the claim stands in the text, the reason a click away."""
 
     default_priority = 5  # while proofs are still boxes of their own
-    formats = ("html",)
+    builders = ("html",)
 
     def run(self, **options: Any) -> None:
         """Put each proof into a fold, without the word that is its name; ids that every box has are taken away."""
@@ -71,7 +71,7 @@ class Meanings(SphinxPostTransform):
     """Let a word of the glossary say what it means when the pointer rests on it."""
 
     default_priority = 900
-    formats = ("html",)
+    builders = ("html",)
 
     def run(self, **options: Any) -> None:
         """Give every link to the glossary the first sentence of the definition as its title."""
@@ -109,18 +109,22 @@ def mend_links(app: Sphinx, page: str, template: str, context: dict[str, Any], d
                 button["url"] = button["url"].split("?")[0] + f"?title=On%20{page}%3A%20"
 
 
-def offer_paper(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Let the download button begin with the whole book as PDF, and say that the theme's own prints one page."""
+def offer_whole(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Let the download button begin with the whole book, and say that the theme's own prints one page."""
+    there = [name for name in WHOLE if (Path(app.srcdir) / "book" / "_beside" / name).exists()]
     for group in context.get("header_buttons", []):
         if group.get("label") != "download-buttons":
             continue
         for button in group["buttons"]:
             if button["label"] == "download-pdf-button":
                 button["text"], button["tooltip"] = "Print this page", "Print this page"
-        if app.tags.has("paper"):
-            link = {"type": "link", "url": context["pathto"](PAPER, 1), "icon": "fas fa-book"}
-            words = {"text": "The whole book, PDF", "tooltip": "The whole book, PDF", "label": "download-book-button"}
-            group["buttons"].insert(0, link | words)
+        for name in reversed(there):
+            kind = name.rsplit(".", 1)[1]
+            link = {"type": "link", "url": context["pathto"](name, 1), "icon": "fas fa-book"}
+            words = f"The whole book, {kind.upper()}"
+            group["buttons"].insert(
+                0, link | {"text": words, "tooltip": words, "label": f"download-book-{kind}-button"}
+            )
 
 
 def mend_roles(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
@@ -131,12 +135,10 @@ def mend_roles(app: Sphinx, page: str, template: str, context: dict[str, Any], d
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register transforms and hooks, those of the buttons after the theme's own."""
-    if (Path(app.srcdir) / "book" / "_beside" / PAPER).exists():
-        app.tags.add("paper")
     app.add_post_transform(CiteThis)
     app.add_post_transform(FoldedProofs)
     app.add_post_transform(Meanings)
     app.connect("html-page-context", mend_links, priority=901)
-    app.connect("html-page-context", offer_paper, priority=901)
+    app.connect("html-page-context", offer_whole, priority=901)
     app.connect("html-page-context", mend_roles)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

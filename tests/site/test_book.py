@@ -1,5 +1,6 @@
 """The built book in a real browser, from files and with the network closed. `make book` builds it first."""
 
+import posixpath
 import re
 import zipfile
 from functools import cache
@@ -170,7 +171,10 @@ def test_every_figure_has_a_number_and_a_caption(file):
 def test_the_first_screen_answers(file, open_file):
     page = open_file(file, width=1400)
     assert page.get_by_text("In short.").bounding_box()["y"] < 500
-    assert page.locator("article :is(figure, .bh)").first.bounding_box()["y"] < 760
+    shown = page.locator("article :is(figure, .bh)").first
+    assert shown.bounding_box()["y"] < 760
+    if "bh" in shown.get_attribute("class").split():  # a widget is on the first screen from top to bottom
+        assert shown.bounding_box()["y"] + shown.bounding_box()["height"] <= 900
     assert page.evaluate("document.documentElement.scrollHeight") < 15_000
 
 
@@ -275,9 +279,31 @@ def test_the_playground_steps_in_its_chapter(open_file):
 
 
 @EVERY_PAGE
-def test_a_page_offers_the_pdf_if_it_is_beside_the_book(file):
-    there = (HTML / build.PAPER.name).exists()
-    assert (f"../{build.PAPER.name}" in parsed(file).links) == there
+@pytest.mark.parametrize("whole", [build.PAPER.name, build.EBOOK.name])
+def test_a_page_offers_the_whole_book_if_it_is_beside_the_pages(file, whole):
+    assert (f"../{whole}" in parsed(file).links) == (HTML / whole).exists()
+
+
+@pytest.mark.filterwarnings("ignore::bs4.XMLParsedAsHTMLWarning")  # lxml is not there
+def test_the_epub_has_its_formulas_and_figures_without_scripts():
+    if not build.EBOOK.exists():
+        pytest.skip("make epub has not been run")
+    assert build.EBOOK.stat().st_size < 12e6
+    with zipfile.ZipFile(build.EBOOK) as book:
+        contents = {name: book.read(name).decode() for name in book.namelist() if name.endswith((".xhtml", ".opf"))}
+        package = BeautifulSoup(contents.pop("content.opf"), "html.parser")
+        for name, text in contents.items():
+            page = BeautifulSoup(text, "html.parser")
+            assert not page.find_all(["script", "input", "button"])
+            assert not re.search(r"\\[(\[]", "".join(node.get_text() for node in page.select(".math")))
+            for image in page.find_all("img"):
+                assert (
+                    image["alt"] and posixpath.normpath(f"{posixpath.dirname(name)}/{image['src']}") in book.namelist()
+                )
+            (item,) = package.select(f'item[href="{name}"]')
+            assert (item.get("properties") == "mathml") == bool(page.math)
+    chapters = [name for name in contents if name.startswith("notebooks/")]
+    assert len(chapters) == len(build.notebooks()) and all("<img" in contents[name] for name in chapters)
 
 
 def test_a_table_on_paper_keeps_every_cell_and_breaks_only_the_widest_columns():
@@ -291,7 +317,9 @@ def test_a_table_on_paper_keeps_every_cell_and_breaks_only_the_widest_columns():
     assert re.fullmatch(r"\{lr>\{\\raggedright\\arraybackslash\}p\{47.6em\}\}", columns)
 
 
-def test_without_latex_the_pdf_names_the_packages(monkeypatch, capsys):
+def test_without_its_programs_a_whole_book_names_the_packages(monkeypatch, capsys):
     monkeypatch.setattr(build.shutil, "which", lambda program: None)
     assert build.main(["pdf"]) == 1
     assert "apt-get install texlive-xetex" in capsys.readouterr().err
+    assert build.main(["epub"]) == 1
+    assert "apt-get install chromium" in capsys.readouterr().err

@@ -9,14 +9,14 @@ from docutils import nodes
 from docutils.utils import new_document
 from matplotlib import pyplot as plt
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from sphinx.util.tags import Tags
 
 from biohash_mini.reproduction import figures as ours
 from biohash_mini.reproduction import plots
-from book.build import PAPER, ROOT
+from book.build import ROOT
 from book.chapter import minus, prepare
 
 sys.path.append(str(ROOT / "book" / "_ext"))
+import ebook
 import figures
 import quiz
 import reader
@@ -159,15 +159,28 @@ def test_black_on_white_has_the_largest_contrast():
     assert figures.contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21)
 
 
-@pytest.mark.parametrize("typeset", [True, False])
-def test_the_download_button_offers_the_pdf_if_there_is_one(typeset):
+@pytest.mark.parametrize("there", [[], reader.WHOLE[:1], reader.WHOLE])
+def test_the_download_button_offers_the_whole_book_if_it_was_made(there, tmp_path):
+    (tmp_path / "book" / "_beside").mkdir(parents=True)
+    for name in there:
+        (tmp_path / "book" / "_beside" / name).touch()
     theirs = {"label": "download-pdf-button", "text": ".pdf"}
     group = {"label": "download-buttons", "buttons": [theirs]}
     context = {"header_buttons": [group], "pathto": lambda name, kind: f"../{name}"}
-    reader.offer_paper(SimpleNamespace(tags=Tags(["paper"] * typeset)), "notebooks/01_a", "", context, None)
-    links = [button.get("url") for button in group["buttons"]]
-    assert links == [f"../{PAPER.name}", None] if typeset else links == [None]
+    reader.offer_whole(SimpleNamespace(srcdir=tmp_path), "notebooks/01_a", "", context, None)
+    assert [button.get("url") for button in group["buttons"]] == [*(f"../{name}" for name in there), None]
     assert theirs["text"] == "Print this page"
+
+
+def test_a_drawing_of_the_epub_obeys_the_standard():
+    svg = '<path id="blank" transform="scale(2)"/><path d="M0 0"/><image id="image1f" image-rendering="pixelated"/>'
+    want = '<path d="" id="blank" transform="scale(2)"/><path d="M0 0"/><image style="image-rendering: pixelated"/>'
+    assert ebook.sound(svg) == want
+
+
+def test_a_formula_of_the_epub_keeps_its_number_and_loses_its_markup():
+    assert ebook.formula(r'<span class="eqno">(3.1)<a href="#e">#</a></span>\[a &lt; b\]') == ("3.1", r"\[a < b\]")
+    assert ebook.formula(r"\(k\)") == ("", r"\(k\)")
 
 
 def test_a_printed_quiz_letters_its_answers_and_gives_the_right_one_below():

@@ -391,11 +391,12 @@ def test_conda_and_binder_get_every_dependency_of_the_chapters():
     assert {"anywidget", "ipywidgets", "sympy", "jupyterlab"} <= {line.split("==")[0] for line in pip}
 
 
-def test_the_site_is_published_with_its_pdf():
+def test_the_site_is_published_with_its_pdf_and_epub():
     steps = yaml.safe_load((build.ROOT / ".github" / "workflows" / "build.yml").read_text())["jobs"]["build"]["steps"]
     runs = [step.get("run", "") for step in steps]
     typeset = next(i for i, run in enumerate(runs) if "make pdf" in run)
-    assert typeset < runs.index("make check")  # which builds the pages: they link to a PDF that is there
+    pages = runs.index("make check")  # which builds the pages: they link to what is there
+    assert typeset < pages and runs.index("make epub") < pages
     assert build.PACKAGES in " ".join(runs[typeset].replace("\\\n", "").split())
 
 

@@ -82,7 +82,7 @@ def test_circle_slider_changes_the_picture_and_units_reach_the_optimum(show):
     page = show(CircleExplorer(n_units=3, hash_length=1))
     density = page.locator(".bh-density")
     before = density.get_attribute("d")
-    page.get_by_label("width of the data, σ").fill("0.3")
+    page.get_by_label("width, σ").fill("0.3")
     assert density.get_attribute("d") != before
     page.get_by_label("units, m").fill("4")
     assert page.locator(".bh-units text").count() == page.locator(".bh-goals path").count() == 4

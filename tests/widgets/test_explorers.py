@@ -432,12 +432,12 @@ def test_arrow_keys_walk_both_grids_and_an_answer_can_become_the_query(show, mak
     page.keyboard.press("ArrowRight")
     assert page.get_by_role("radio", checked=True).get_attribute("aria-label").startswith("query 2,")
     page.keyboard.press("ArrowDown")
-    assert page.get_by_role("radio", checked=True).get_attribute("aria-label").startswith("query 17,")
+    assert page.get_by_role("radio", checked=True).get_attribute("aria-label").startswith("query 8,")
     page.locator(".bh-answers button").first.focus()
     for key in ("ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
-    assert "answer 7:" in page.locator(".bh-two").inner_text()
-    found = page.locator(".bh-answers canvas").nth(6).get_attribute("data-item")
+    assert "answer 10:" in page.locator(".bh-two").inner_text()
+    found = page.locator(".bh-answers canvas").nth(9).get_attribute("data-item")
     page.get_by_role("button", name="Use as query").click()
     until(lambda: page.locator(".bh-two canvas").first.get_attribute("data-item") == found)
     assert page.get_by_role("radio", checked=True).count() == 0
