@@ -69,7 +69,8 @@ def words(cells: dict[str, list[dict]]) -> str:
         f"**Which tables match?** {_sentence(by['matches'])} agree with the paper's, and {_list(by['mostly'], True)} "
         "mostly do.",
         f"**Which do not?** {_sentence(by['not'])}."
-        + f" Made of other features are {_list(by['unlike'], True)}." * bool(by["unlike"]),
+        + f" Not judged are {_list(by['unlike'], True)}, because ours come from another layer of the network."
+        * bool(by["unlike"]),
     ]
     rival = [both["solhash", k] for k in TABLES["solhash"].hash_lengths if ("solhash", k) in both]
     if rival:
@@ -79,11 +80,11 @@ def words(cells: dict[str, list[dict]]) -> str:
             f"level with it once both are scored alike ({min(here):+.1f} to {max(here):+.1f}, "
             "[chapter 9](../notebooks/09_pixel_neighbours.ipynb))."
         )
-    best = [g for g in gains(cells) if g.over_print is not None]
+    best = [g.score - max(filter(None, (g.printed, g.ours))) for g in gains(cells) if g.printed or g.ours]
     if best:
         lines.append(
-            "**What beats it?** At the same bits BioHash on the edges of pictures gains at least "
-            f"{min(g.over_print for g in best):.1f} points ([chapter 21](../notebooks/21_better_codes.ipynb))."
+            "**What beats it?** BioHash itself, if it reads the edges of pictures and not their pixels. At the same "
+            f"bits it then gains at least {min(best):.1f} points ([chapter 21](../notebooks/21_better_codes.ipynb))."
         )
     return "\n".join(f"- {line}" for line in lines).replace("(-", "(−")
 

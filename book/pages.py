@@ -82,12 +82,17 @@ def promises_page(where: Path | None = None) -> str:
 
 def _facts(facts: dict) -> str:
     """Return what a load has measured, in words."""
-    units = {"mb": "MB", "us": "µs"}
+    units, quantiles = {"mb": "MB", "us": "µs"}, {"p95": 95, "p99": 99, "p999": 99.9}
     words = []
     for name, value in facts.items():
-        stem, _, unit = name.removesuffix("_wall").rpartition("_")
-        clock = " by the clock" * name.endswith("_wall")
-        words.append(f"{stem or unit} {value:,.10g}{f' {units[unit]}' if unit in units else ''}{clock}")
+        plain = name.removesuffix("_wall")
+        stem, _, unit = plain.rpartition("_")
+        if unit in quantiles:
+            words.append(f"{quantiles[unit]}% within {value:,.10g} times the median")
+        elif unit in units:
+            words.append(f"{stem} {value:,.10g} {units[unit]}{' by the clock' * (name != plain)}")
+        else:
+            words.append(f"{value:,.10g} {plain}")
     return ", ".join(words)
 
 
@@ -116,7 +121,9 @@ def _gain(cells: dict, where: Path | None) -> str:
         if r["profile"] == "full":
             found.setdefault((r["method"], r["hash_length"]), []).append(r["value"])
     pairs = {k: [found.get((cells[which], k)) for which in ("against", "method")] for k in cells["hash_lengths"]}
-    words = [f"$k={k}$:\u00a0{mean(a):.1f}\u00a0→\u00a0{mean(b):.1f}" for k, (a, b) in pairs.items() if a and b]
+    words = [
+        f"*k* = {k}: {mean(a):.1f} → {mean(b):.1f}".replace(" ", "\u00a0") for k, (a, b) in pairs.items() if a and b
+    ]
     data = {"mnist": "MNIST", "cifar10": "CIFAR-10", "glove": "GloVe"}
     name = EXPERIMENTS[cells["experiment"]].data if cells["experiment"] in EXPERIMENTS else ""
     return f"**{data.get(name, name)}**<br> {',<br> '.join(words)}" if words else ""
