@@ -73,8 +73,10 @@ def claims_table(cells: dict[str, list[dict]]) -> str:
     lines = ["| claim | in the paper | here |", "|---|---|---|"]
     for claim in CLAIMS:
         sides = list(zip(*compared(claim, cells), strict=True))
+        numbers = sorted({TABLES[name].number for name in claim.tables})
+        where = f"table{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
         texts = [f"{sum(v > 0 for v in side)} of {len(side)}, by {_span(side)}" for side in sides]
-        lines.append(f"| {claim.words} | {' | '.join(texts or ['–'] * 2)} |")
+        lines.append(f"| {claim.words} ({where}) | {' | '.join(texts or ['–'] * 2)} |")
     return "\n".join(lines)
 
 
