@@ -3,6 +3,8 @@
 import nbformat
 import pytest
 
+from biohash_mini.reproduction import results
+from tools import twice
 from tools.twice import differences, timed
 
 
@@ -33,3 +35,15 @@ def test_what_follows_from_a_clock_is_known_by_the_names_it_passes_through(sourc
     start = ["import time\nx = 3\ntable = {}", "def seconds(f):\n    return time.process_time()", "print(x)"]
     ends = ["print(took)" if "took" in source else "print(table)" if "table" in source else "seconds(g)", "print(x)"]
     assert timed([*start, source, *ends]) == [False, True, False, True, True, "x =" in source]
+
+
+def test_the_outputs_of_all_chapters_are_counted_and_recorded(tmp_path, monkeypatch, capsys):
+    runs = [executed(tmp_path / f"{i}.ipynb", ("print(x)", "1\n"), ("print(y)", f"{i}\n")) for i in range(2)]
+    monkeypatch.setattr(twice.build, "notebooks", lambda: [tmp_path / "chapter.ipynb"])
+    monkeypatch.setattr(twice.build, "execute", lambda chapter: runs.pop())
+    monkeypatch.setenv("BIOHASH_RESULTS", str(tmp_path))
+    assert twice.main([]) == 1 and "2 outputs compared, 1 differ" in capsys.readouterr().out
+    (line,) = results.read("stress")
+    assert (line["tried"], line["held"], line["part"]) == (2, 1, "chapters") and "chapter, cell 2" in line["problems"][
+        0
+    ]

@@ -1,7 +1,8 @@
 """Execute chapters twice and compare all that they print: ``python -m tools.twice [NOTEBOOK ...]`` (default: all).
 
-A claim that fails ends a chapter, so both runs hold all claims. What follows from a clock is not compared: outputs of
-cells that read one, or use a name that such a line has set.
+Of all chapters the counts are recorded in ``results/stress.jsonl``, for the page of promises. A claim that fails ends
+a chapter, so both runs hold all claims. What follows from a clock is not compared: outputs of cells that read one, or
+use a name that such a line has set.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from pathlib import Path
 
 import nbformat
 
+from biohash_mini.reproduction.results import provenance
 from book import build
+
+from .stress import Tally
+from .stress.__main__ import record
 
 CLOCKS = {"perf_counter", "process_time", "thread_time", "monotonic", "time", "timeit"}
 
@@ -77,22 +82,27 @@ def printed(page: nbformat.NotebookNode) -> Iterator[tuple[str, str]]:
 def differences(first: Path, second: Path) -> tuple[int, list[str]]:
     """Return how many outputs of two executed copies were compared, and which differ."""
     one, two = (dict(printed(nbformat.read(path, as_version=4))) for path in (first, second))
-    names = [name for name in {**one, **two} if one.get(name) != two.get(name)]
-    return len(one), [f"{name}: {one.get(name)!r} and {two.get(name)!r}" for name in names]
+    names = {**one, **two}
+    different = [name for name in names if one.get(name) != two.get(name)]
+    return len(names), [f"{name}: {one.get(name)!r} and {two.get(name)!r}" for name in different]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Execute what is asked for, a second time beside the copy of the book, and return the exit code."""
-    book, different = build.EXECUTED, 0
+    book, tally = build.EXECUTED, Tally("chapters", "what all chapters print, twice")
+    provenance("cpu")  # notes the code as it is now, whatever is edited meanwhile
     for chapter in [Path(name).resolve() for name in arguments] or build.notebooks():
         first = build.execute(chapter)
         with tempfile.TemporaryDirectory() as place:
             build.EXECUTED = Path(place)
             compared, found = differences(first, build.execute(chapter))
             build.EXECUTED = book
-        different += bool(found)
+        tally.tried, tally.held = tally.tried + compared, tally.held + compared - len(found)
+        tally.problems += [f"{chapter.stem}, {words}" for words in found]
         print(f"{chapter.stem}: {compared} outputs compared, {len(found)} differ", *found, sep="\n  ", flush=True)
-    return int(different > 0)
+    if not arguments:
+        record([tally])
+    return int(tally.held < tally.tried)
 
 
 if __name__ == "__main__":
