@@ -54,7 +54,7 @@ def write(folder: Path, executed: Sequence[Path], where: Path) -> None:
 PARTS = {  # what the campaign counts, and the words for it
     "faults": ("fault", "nothing was lost and nothing broken, or the error was one clear line"),
     "malformed input": ("malformed input", "the answer was an error that names the problem"),
-    "chapters": ("chapter output", "a second execution gave the same"),
+    "chapters": ("output", "executing the chapter a second time gave the same"),
     "load": ("limit", "it was kept"),
 }
 
@@ -69,11 +69,14 @@ def promises_page(where: Path | None = None) -> str:
         if not (mine := [r for r in last if r["part"] == part]):
             continue
         tried, held = (sum(r[name] for r in mine) for name in ("tried", "held"))
-        lines.append(f"- **{tried:,} {noun}{'s' * (tried != 1)}**: in {held:,} of them {words}.")
+        of = f" of {len(mine)} chapter{'s' * (len(mine) != 1)}" if part == "chapters" else ""
+        lines.append(f"- **{tried:,} {noun}{'s' * (tried != 1)}**{of}: in {held:,} of them {words}.")
         lines += [f"  - {escape(r['name'])}: {escape(_facts(r['facts']))}" for r in mine if r["facts"]]
     head = row("th", ["", "tried", "held"])
     rows = "".join(
-        f'<tr><th scope="row">{escape(r["name"])}</th><td>{r["tried"]:,}</td><td>{r["held"]:,}</td></tr>' for r in last
+        f'<tr><th scope="row">{escape(r["name"])}</th><td>{r["tried"]:,}</td><td>{r["held"]:,}</td></tr>'
+        for r in last
+        if r["part"] != "chapters"
     )
     versions = last[-1]["versions"]
     recorded = " and ".join(dict.fromkeys(f"{r['date'][:10]} by `{r['commit']}`" for r in last))

@@ -1,8 +1,8 @@
 """Execute chapters twice and compare all that they print: ``python -m tools.twice [NOTEBOOK ...]`` (default: all).
 
-Of all chapters the counts are recorded in ``results/stress.jsonl``, for the page of promises. A claim that fails ends
-a chapter, so both runs hold all claims. What follows from a clock is not compared: outputs of cells that read one, or
-use a name that such a line has set.
+The counts are recorded in ``results/stress.jsonl``, for the page of promises. A claim that fails ends a chapter, so
+both runs hold all claims. What follows from a clock is not compared: outputs of cells that read one, or use a name that
+such a line has set.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def differences(first: Path, second: Path) -> tuple[int, list[str]]:
 
 def main(arguments: Sequence[str]) -> int:
     """Execute what is asked for, a second time beside the copy of the book, and return the exit code."""
-    book, tally = build.EXECUTED, Tally("chapters", "what all chapters print, twice")
+    book, different = build.EXECUTED, 0
     provenance("cpu")  # notes the code as it is now, whatever is edited meanwhile
     for chapter in [Path(name).resolve() for name in arguments] or build.notebooks():
         first = build.execute(chapter)
@@ -97,12 +97,10 @@ def main(arguments: Sequence[str]) -> int:
             build.EXECUTED = Path(place)
             compared, found = differences(first, build.execute(chapter))
             build.EXECUTED = book
-        tally.tried, tally.held = tally.tried + compared, tally.held + compared - len(found)
-        tally.problems += [f"{chapter.stem}, {words}" for words in found]
+        different += len(found)
+        record([Tally("chapters", chapter.stem, compared, compared - len(found), found)])
         print(f"{chapter.stem}: {compared} outputs compared, {len(found)} differ", *found, sep="\n  ", flush=True)
-    if not arguments:
-        record([tally])
-    return int(tally.held < tally.tried)
+    return int(different > 0)
 
 
 if __name__ == "__main__":
