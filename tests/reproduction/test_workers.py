@@ -11,7 +11,7 @@ from biohash_mini.reproduction.workers import pool
 from tests.helpers import all_ended, wait_for
 
 SCRIPT = """
-import fcntl, os, sys, time
+import fcntl, os, signal, sys, time
 from pathlib import Path
 from biohash_mini.reproduction.workers import pool
 
@@ -22,6 +22,7 @@ def work(folder, seconds):
     return os.getpid()
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests themselves ignore it, behind nohup
     with pool(2, int) as executor:
         tasks = [executor.submit(work, sys.argv[1], float(sys.argv[2])) for _ in range(6)]
         print(len({task.result() for task in tasks}))

@@ -93,12 +93,14 @@ def test_a_kill_before_the_seal_leaves_no_copy_of_another_text_with_a_seal(tmp_p
 
 
 BUILD = """
+import signal
 import sys
 from pathlib import Path
 from book import build
 
 build.EXECUTED = Path(sys.argv[1]) / "executed"
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests themselves ignore it, behind nohup
     build.execute_all(sorted(Path(sys.argv[1]).glob("*.ipynb")))
 """
 
