@@ -59,6 +59,7 @@ def run(
     jobs = _jobs(experiments, profile, set(methods), set(hash_lengths), set(seeds), where)
     before = {exp.name: [r for r in results.read(exp.name, where) if r["profile"] == profile] for exp in experiments}
     costs = {step: _expected("seconds", step, before) for job in jobs for step in job}
+    workers = min(workers, max(1, len(jobs)))
     needs = {job: max(_expected("peak_memory_mb", step, before) for step in job) for job in jobs}
     measured, absent = 0, dict[str, None]()  # a set in order
     form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} gone, {remaining} left{postfix}"
