@@ -27,6 +27,19 @@ def test_another_number_is_a_difference_and_another_time_is_none(tmp_path):
     assert differences(one, other) == (1, ["cell 1, output 1: '0.5\\n' and '0.6\\n'"])
 
 
+def test_what_is_printed_in_pieces_is_what_is_printed_at_once(tmp_path):
+    one = executed(tmp_path / "1.ipynb", ("print(x)", "a\nb\n"))
+    page = nbformat.read(one, as_version=4)
+    page.cells[0].outputs = [nbformat.v4.new_output("stream", name="stdout", text=text) for text in ("a\n", "b\n")]
+    nbformat.write(page, tmp_path / "2.ipynb")
+    assert differences(one, tmp_path / "2.ipynb") == (1, [])
+
+
+def test_what_the_package_measures_by_a_clock_is_known():
+    cells = ["base = growth.BASE\ncost = growth.measure(base)", "measure(base)", "base", "growth.scaled(cost, base)"]
+    assert timed(cells) == [True, False, False, True]
+
+
 @pytest.mark.parametrize(
     "source",
     ["seconds(f)", "%timeit f()\nx = timeit(f)", "took = seconds(f)", "table.loc[3] = seconds(f)"],

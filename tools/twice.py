@@ -12,6 +12,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import nbformat
@@ -23,13 +24,15 @@ from .stress import Tally
 from .stress.__main__ import record
 
 CLOCKS = {"perf_counter", "process_time", "thread_time", "monotonic", "time", "timeit"}
+CLOCKS |= {"growth.measure", "growth.slopes"}  # of the package
 
 
 def _names(node: ast.AST, kind: type[ast.expr_context]) -> set[str]:
-    """Return the names in a statement that are used (Load), attributes among them, or set (Store)."""
+    """Return the names in a statement that are used (Load), attributes bare and whole among them, or set (Store)."""
     found = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, kind)}
     if kind is ast.Load:
-        return found | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+        attributes = [part for part in ast.walk(node) if isinstance(part, ast.Attribute)]
+        return found | {part.attr for part in attributes} | {ast.unparse(part) for part in attributes}
     loops = [part.target for part in ast.walk(node) if isinstance(part, ast.comprehension)]  # forgotten at their end
     return found - {name for target in loops for name in _names(target, ast.Store)}
 
@@ -66,11 +69,20 @@ def timed(sources: Sequence[str]) -> list[bool]:
     return found
 
 
+def _joined(outputs: Sequence[nbformat.NotebookNode]) -> Iterator[nbformat.NotebookNode]:
+    """Yield outputs, what is printed piece by piece as one: where a piece ends follows from a clock."""
+    for kind, several in groupby(outputs, lambda output: output.get("name")):
+        if kind is None:
+            yield from several
+        else:
+            yield nbformat.v4.new_output("stream", name=kind, text="".join(output.text for output in several))
+
+
 def printed(page: nbformat.NotebookNode) -> Iterator[tuple[str, str]]:
     """Yield the number and text of every output that must not change: what is printed, shown as text or as prose."""
     cells = [cell for cell in page.cells if cell.cell_type == "code"]
     for number, (cell, free) in enumerate(zip(cells, timed([cell.source for cell in cells]), strict=True), 1):
-        for place, output in enumerate([] if free else cell.outputs):
+        for place, output in enumerate([] if free else _joined(cell.outputs)):
             name, data = f"cell {number}, output {place + 1}", output.get("data", {})
             if output.output_type == "stream" and output.name == "stdout":
                 yield name, output.text
