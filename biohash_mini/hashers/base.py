@@ -119,8 +119,9 @@ class Hasher(Stored, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             del self._callback
 
     def _look_at_codes(self, rows: np.ndarray | Tensor) -> None:
-        """Warn if rows of the training data, which are not all the same, all have one code."""
-        if len(rows) >= _FEWEST and bool((rows != rows[0]).any()):
+        """Warn if rows of the training data, which are not all the same, all have one code without being asked to."""
+        all_on = self.sparse_codes and self.hash_length >= self.n_units
+        if not all_on and len(rows) >= _FEWEST and bool((rows != rows[0]).any()):
             codes = self.encode(rows).array
             if (codes == codes[0]).all():
                 words = f"{type(self).__name__} gives the first {len(rows)} rows of X, which differ, one code"
