@@ -35,6 +35,11 @@ def test_what_is_printed_in_pieces_is_what_is_printed_at_once(tmp_path):
     assert differences(one, tmp_path / "2.ipynb") == (1, [])
 
 
+def test_what_a_function_puts_a_time_into_is_timed():
+    cells = ["cost = {}", "def learn(x):\n    cost[x] = time.process_time()", "print(x)", "print(cost)"]
+    assert timed(cells) == [False, True, False, True]
+
+
 def test_what_the_package_measures_by_a_clock_is_known():
     cells = ["base = growth.BASE\ncost = growth.measure(base)", "measure(base)", "base", "growth.scaled(cost, base)"]
     assert timed(cells) == [True, False, False, True]

@@ -37,23 +37,26 @@ def _names(node: ast.AST, kind: type[ast.expr_context]) -> set[str]:
     return found - {name for target in loops for name in _names(target, ast.Store)}
 
 
+def _filled(node: ast.AST) -> set[str]:
+    """Return the names of what a statement, or a function, puts entries into."""
+    targets = [target for part in ast.walk(node) if isinstance(part, ast.Assign) for target in part.targets]
+    places = [part for t in targets if isinstance(t, ast.Subscript) for part in ast.walk(t.value)]
+    return {part.id for part in places if isinstance(part, ast.Name)}
+
+
 def _flows(body: Sequence[ast.stmt]) -> Iterator[tuple[set[str], set[str]]]:
     """Yield the names that flow into each simple statement of a block, and those that it sets or fills."""
     for statement in body:
         match statement:
             case ast.FunctionDef(name=name):
-                yield _names(statement, ast.Load), {name}
+                yield _names(statement, ast.Load), {name} | _filled(statement)
             case ast.For(target=target, iter=values):
                 yield _names(values, ast.Load), _names(target, ast.Store)
                 yield from _flows([*statement.body, *statement.orelse])
             case ast.While() | ast.If() | ast.With() | ast.Try():
                 yield from _flows([*statement.body, *getattr(statement, "orelse", [])])
-            case ast.Assign(targets=targets):
-                filled = [part for t in targets if isinstance(t, ast.Subscript) for part in ast.walk(t.value)]
-                names = {part.id for part in filled if isinstance(part, ast.Name)}
-                yield _names(statement, ast.Load), _names(statement, ast.Store) | names
             case ast.stmt() if not isinstance(statement, ast.Import | ast.ImportFrom):
-                yield _names(statement, ast.Load), _names(statement, ast.Store)
+                yield _names(statement, ast.Load), _names(statement, ast.Store) | _filled(statement)
 
 
 def timed(sources: Sequence[str]) -> list[bool]:
