@@ -197,3 +197,6 @@ class DH(Network):
         if constant and (some != some[0]).any():
             words = f"{constant} of {self.hash_length} bits of DH are the same for the first {len(some)} rows"
             warnings.warn(f"{words}: raise the spread, {self.spread}, or multiply the rows", stacklevel=2)
+
+    def _look_at_codes(self, rows: object) -> None:
+        """Do nothing: training has looked at every bit."""
