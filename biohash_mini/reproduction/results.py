@@ -209,7 +209,7 @@ def provenance(device: str) -> dict:
 def reset_peak_memory() -> None:
     """Start the measurement of :func:`peak_memory` anew, where the system can."""
     with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
+        Path("/proc/self/clear_refs").write_text("5", "utf-8")
 
 
 def peak_memory() -> int:
