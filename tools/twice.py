@@ -49,7 +49,10 @@ def _flows(body: Sequence[ast.stmt]) -> Iterator[tuple[set[str], set[str]]]:
     for statement in body:
         match statement:
             case ast.FunctionDef(name=name):
-                yield _names(statement, ast.Load), {name} | _filled(statement)
+                yield _names(statement, ast.Load), {name}
+                yield from _flows(
+                    [part for part in ast.walk(statement) if isinstance(part, ast.Assign) and _filled(part)]
+                )
             case ast.For(target=target, iter=values):
                 yield _names(values, ast.Load), _names(target, ast.Store)
                 yield from _flows([*statement.body, *statement.orelse])
