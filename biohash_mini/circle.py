@@ -22,6 +22,7 @@ from .inputs import count, real_numbers, require
 
 MOST = 10_000  # units whose optimum is searched for
 TURN = 2 * math.pi
+_NARROWEST = 1e-150  # a width whose inverse can be squared
 Floats = np.ndarray  # of float64
 Angles = float | Sequence[float] | np.ndarray
 
@@ -30,7 +31,7 @@ def _rate(sigma: float | None) -> float:
     """Return 1 / sigma, which is 0 for the uniform density."""
     if sigma is None:
         return 0.0
-    positive = isinstance(sigma, float | int | np.floating | np.integer) and sigma > 0
+    positive = isinstance(sigma, float | int | np.floating | np.integer) and sigma >= _NARROWEST
     require(positive, f"sigma must be positive, or None for the uniform density, got {sigma!r}")
     return 1 / sigma
 

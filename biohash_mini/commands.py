@@ -24,8 +24,9 @@ from .storage import check_writable, load_arrays
 def _vectors(path: Path) -> np.ndarray:
     """Return the array of an .npy file, mapped rather than read, never unpickled."""
     try:
-        return np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, EOFError) as error:
+        with np.errstate(over="ignore"):
+            return np.lib.format.open_memmap(path, mode="r")
+    except (ValueError, EOFError, OverflowError, TypeError) as error:  # the last two of absurd shapes
         raise ValueError(f"{path} is not an .npy file of numbers ({error})") from None
 
 
@@ -124,6 +125,8 @@ def report(args: Namespace) -> None:
     from .reproduction import report as tables
 
     names = _known(args.names, tables.EXPERIMENTS)
+    if args.results and not args.results.is_dir():
+        raise FileNotFoundError(f"no folder of results: {args.results}")
     if args.json:
         found = tables.cells(names, profile=args.profile, where=args.results)
         print(json.dumps(list(found), indent=1, ensure_ascii=False))
@@ -150,7 +153,7 @@ def bench(args: Namespace) -> None:
     from .reproduction import bench as benchmark
 
     sizes = [tuple(map(int, size.split(","))) for size in args.sizes]
-    if any(len(size) != 3 for size in sizes):
+    if not all(len(size) == 3 and size[0] >= 1 <= size[1] <= size[2] for size in sizes):
         raise ValueError(f"a size is n,k,m, such as 50000,16,320, got {' '.join(args.sizes)}")
     benchmark.run(args.parts, quick=args.quick, sizes=sizes, threads=args.threads, where=args.results)
 

@@ -47,13 +47,19 @@ def count(name: str, value: object, least: int = 1, most: int | None = None) -> 
 
 def real_numbers(name: str, value: object) -> np.ndarray:
     """Return the value as an array of float64, NaN and infinity refused; ValueError names it."""
+    array = real_array(name, value).astype(np.float64)
+    require(bool(np.isfinite(array).all()), f"{name} must be finite numbers")
+    return array
+
+
+def real_array(name: str, value: object) -> np.ndarray:
+    """Return the value as an array of real numbers, of which none is masked; ValueError names it."""
     try:
         array = np.asarray(value)
     except ValueError:  # rows of different length
         array = np.asarray(None)
     require(array.dtype.kind in "fiub", f"{name} must be real numbers, got {type(value).__name__} of {array.dtype}")
-    array = array.astype(np.float64)
-    require(bool(np.isfinite(array).all()), f"{name} must be finite numbers")
+    require(not np.ma.is_masked(value), f"{name} must all be known, and some of them are masked")
     return array
 
 
@@ -134,7 +140,8 @@ def as_matrix(X: object, first: int = 0, finite: bool = True) -> Tensor:
     rows = as_rows(X)
     if not isinstance(rows, Tensor):
         with np.errstate(over="ignore"):  # what does not fit float32 is reported as infinite below
-            rows = torch.from_numpy(np.require(np.asarray(rows), np.float32, ("C", "W")))
+            rows = np.require(np.asarray(rows), np.float32, ("C", "W"))
+        rows = torch.from_numpy(rows if min(rows.strides) > 0 else rows.copy())  # numpy lets one row run backwards
     rows = rows.to(torch.float32)
     if finite and not all(map(math.isfinite, torch.stack(rows.aminmax()).tolist())):
         row, column = (~torch.isfinite(rows)).nonzero()[0].tolist()

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from .codes import Codes
 from .counting.precision import average_precisions, harmonics
 from .counting.threads import share, shares
-from .inputs import as_labels, is_number, is_whole, real_numbers, require, rows_near_one
+from .inputs import as_labels, is_number, is_whole, real_array, real_numbers, require, rows_near_one
 from .search import HammingIndex
 
 Ties = Literal["expected", "best", "worst", "index"]
@@ -55,13 +55,13 @@ def average_precision(
         What the sum is divided by: the relevant items among the first R, as in the paper, or all that could be there,
         min(R, relevant items of the database), so that a list with a single early hit does not score well.
     """
-    distances, relevant = np.atleast_2d(distances), np.atleast_2d(relevant)
-    yes_or_no = relevant.dtype.kind in "fiub" and ((relevant == 0) | (relevant == 1)).all()
+    distances, relevant = np.atleast_2d(real_array("distances", distances)), np.atleast_2d(relevant)
+    known = relevant.dtype.kind in "fiub" and not np.ma.is_masked(relevant)
+    yes_or_no = known and ((relevant == 0) | (relevant == 1)).all()
     require(bool(yes_or_no), f"relevant must be True or False, or 0 and 1, got {relevant.dtype}")
     relevant = relevant.astype(bool)
     shapes = f"distances {distances.shape} and relevant {relevant.shape} must be equal, non-empty (q, n)"
     require(distances.shape == relevant.shape and distances.ndim == 2 and distances.size > 0, shapes)
-    require(distances.dtype.kind in "fiub", f"distances must be real numbers, got {distances.dtype}")
     require(not np.isnan(distances).any(), "distances must not be NaN")
     R = _check_options(at, distances.shape[1], (ties,), divisor)
     groups = np.stack([np.unique(row, return_inverse=True)[1] for row in distances])

@@ -163,6 +163,7 @@ class MilvusIndex:
         if not self.client.has_collection(self.collection):
             raise FileNotFoundError(f"no collection {self.collection} in {self.where}: export codes to it")
         about, n = self._about(), len(self)
+        top = min(top, max(1, n))  # Milvus makes room for as many as are asked for
         if model and about["model"] not in (model, ""):
             raise ValueError(f"{self.collection} in {self.where} holds codes of another model: hash the vectors anew")
         if about["count"] not in (str(n), ""):

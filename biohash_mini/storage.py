@@ -39,10 +39,11 @@ def as_json(value: object) -> object:
 def write_atomically(path: str | os.PathLike, write: Callable[[Path], object]) -> None:
     """Let ``write`` fill a temporary file, then rename it to ``path``, so that no half file is ever seen.
 
-    The file is on disk before the rename. It stands in a folder beside ``path`` that is this call's alone, and is
-    locked as long as the call lives: folders without a lock are what killed processes have left, and are removed.
+    The file is on disk before the rename. A link stays, and what it leads to is written. The temporary file stands in a
+    folder beside it that is this call's alone, and is locked as long as the call lives: folders without a lock are what
+    killed processes have left, and are removed.
     """
-    path = Path(path)
+    path = _place(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_stale(path)
     folder, handle = _locked_folder(path)
@@ -62,11 +63,19 @@ def write_atomically(path: str | os.PathLike, write: Callable[[Path], object]) -
             os.close(handle)
 
 
+def _place(path: str | os.PathLike) -> Path:
+    """Return where a file is to stand, links followed; a folder or a device that is there would be lost."""
+    place = Path(os.path.realpath(path))
+    if place.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, not a file to write to")
+    if place.exists() and not place.is_file():
+        raise OSError(f"{path} is a device or a pipe, not a file to write to")
+    return place
+
+
 def check_writable(path: str | os.PathLike) -> None:
     """Raise OSError unless a file can be written at ``path``; what stands there stays as it is."""
-    path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder, not a file to write to")
+    path = _place(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=path.parent):
         pass

@@ -16,16 +16,16 @@ the recorded results and the lock file. The tests use the same copies, so one ru
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 import zipfile
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from functools import cache
 from pathlib import Path
 
@@ -129,10 +129,14 @@ def execute_all(chapters: Sequence[Path]) -> dict[Path, BaseException | None]:
     """
     stale = [chapter for chapter in chapters if not is_fresh(chapter)]
     print(f"chapters: {len(stale)} to execute, {len(chapters) - len(stale)} fresh", flush=True)
-    spawn, start, left = multiprocessing.get_context("spawn"), time.monotonic(), {c: c.stat().st_size for c in stale}
+    if not stale:
+        return dict.fromkeys(chapters)
+    from biohash_mini.reproduction.workers import pool  # slow to import, and not needed when nothing is stale
+
+    start, left = time.monotonic(), {c: c.stat().st_size for c in stale}
     total = sum(left.values())
-    with ProcessPoolExecutor(2, spawn, initializer=_one_thread_each, initargs=(len(stale) > 1,)) as pool:
-        futures = {pool.submit(execute, chapter): chapter for chapter in stale}
+    with pool(2, _one_thread_each, len(stale) > 1) as executor:
+        futures = {executor.submit(execute, chapter): chapter for chapter in stale}
         for future in as_completed(futures):
             del left[futures[future]]
             gone, rest = time.monotonic() - start, sum(left.values())
@@ -305,4 +309,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an exception, by which the book's builder ends too
     sys.exit(main(sys.argv[1:]))

@@ -54,28 +54,34 @@ def write(folder: Path, executed: Sequence[Path], where: Path) -> None:
 PARTS = {  # what the campaign counts, and the words for it
     "faults": ("fault", "nothing was lost and nothing broken, or the error was one clear line"),
     "malformed input": ("malformed input", "the answer was an error that names the problem"),
+    "chapters": ("output", "executing the chapter a second time gave the same"),
     "load": ("limit", "it was kept"),
 }
 
 
 def promises_page(where: Path | None = None) -> str:
-    """Return what the campaign of faults, malformed input and load has counted, each kind when it last ran, as MyST."""
+    """Return what the campaign and the second execution of chapters have counted, each when it last ran, as MyST."""
     last = list({r["method"]: r for r in results.read("stress", where)}.values())
     if not last:
         return "Nothing has been recorded yet: `make stress` runs the campaign.\n"
     lines = []
     for part, (noun, words) in PARTS.items():
-        mine = [r for r in last if r["part"] == part]
+        if not (mine := [r for r in last if r["part"] == part]):
+            continue
         tried, held = (sum(r[name] for r in mine) for name in ("tried", "held"))
-        lines.append(f"- **{tried:,} {noun}{'s' * (tried != 1)}**: in {held:,} of them {words}.")
-    lines += [f"  - {escape(r['name'])}: {escape(_facts(r['facts']))}" for r in last if r["facts"]]
+        of = f" of {len(mine)} chapter{'s' * (len(mine) != 1)}" if part == "chapters" else ""
+        lines.append(f"- **{tried:,} {noun}{'s' * (tried != 1)}**{of}: in {held:,} of them {words}.")
+        lines += [f"  - {escape(r['name'])}: {escape(_facts(r['facts']))}" for r in mine if r["facts"]]
     head = row("th", ["", "tried", "held"])
     rows = "".join(
-        f'<tr><th scope="row">{escape(r["name"])}</th><td>{r["tried"]:,}</td><td>{r["held"]:,}</td></tr>' for r in last
+        f'<tr><th scope="row">{escape(r["name"])}</th><td>{r["tried"]:,}</td><td>{r["held"]:,}</td></tr>'
+        for r in last
+        if r["part"] != "chapters"
     )
-    r = last[-1]
-    about = f"Recorded {r['date'][:10]} by `{r['commit']}` with Python {r['versions']['python']} and torch"
-    about += f" {r['versions']['torch']}, in `results/stress.jsonl`."
+    versions = last[-1]["versions"]
+    recorded = " and ".join(dict.fromkeys(f"{r['date'][:10]} by `{r['commit']}`" for r in last))
+    about = f"Recorded {recorded} with Python {versions['python']} and torch"
+    about += f" {versions['torch']}, in `results/stress.jsonl`."
     table = raw(scroll("What was tried, and how often it held", head + rows, "numbers"))
     return "\n\n".join(["\n".join(lines), table, about]) + "\n"
 

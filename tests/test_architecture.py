@@ -119,3 +119,11 @@ def test_an_experiment_is_described_without_the_package():
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_can_be_read_in_one_sitting(name):
     assert len(MODULES[name].read_text("utf-8").splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_texts_are_read_and_written_as_utf_8_whatever_the_locale(name):
+    least = {"read_text": 1, "write_text": 2}  # arguments, of which the last is the encoding
+    for node in ast.walk(ast.parse(MODULES[name].read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in least:
+            assert len(node.args) + len(node.keywords) >= least[node.func.attr], ast.unparse(node)

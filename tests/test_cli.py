@@ -220,6 +220,27 @@ def test_absurd_lengths_activities_and_seeds_are_one_line(vectors, tmp_path, cap
         assert "must be a finite number of at least 0" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("shape", [(-3, 30), (1 << 61, 2), (1 << 40, 1 << 40)])
+def test_an_array_of_an_absurd_shape_is_one_line(tmp_path, capsys, shape):
+    with (tmp_path / "x.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+        file.write(bytes(400))
+    expect_error(capsys, ["hash", str(tmp_path / "x.npy"), *files(tmp_path)], "is not an .npy file of numbers")
+
+
+def test_words_that_would_measure_nothing_are_told(tmp_path, capsys):
+    absent = ["--results", str(tmp_path / "absent")]
+    expect_error(capsys, ["rerun", "--random", "3", *absent], "no recorded trial")
+    expect_error(capsys, ["report", *absent], "no folder of results")
+    for size in ("0,3,9", "9,0,9", "9,4,3"):
+        expect_error(capsys, ["bench", "sparse", "--sizes", size, *absent], "a size is n,k,m")
+
+
+def test_more_workers_than_work_are_not_started(tmp_path):
+    argv = ["run", "mnist", "--methods", "LSH", "--hash-lengths", "2", "--seeds", "0", "--results", str(tmp_path)]
+    assert main([*argv, "--workers", "9" * 18]) == 0
+
+
 def test_a_method_that_no_row_has_measures_nothing_and_says_so(tmp_path, capsys):
     expect_error(capsys, ["run", "--all", "--methods", "NOPE", "--results", str(tmp_path)], "is called NOPE")
 

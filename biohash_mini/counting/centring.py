@@ -3,12 +3,10 @@
 import numpy as np
 from numba import njit
 
-from .threads import share, shares
-
 
 def subtract(X: np.ndarray, mean: np.ndarray, reach: float, out: np.ndarray) -> bool:
     """Fill out with X - mean, float32 of shape (n, d), and return whether all of it is numbers within reach."""
-    return not any(share(lambda a, b: _subtract(X[a:b], mean, np.float32(reach), out[a:b]), shares(len(X), 256)))
+    return _subtract(X, mean, np.float32(reach), out) == 0
 
 
 @njit(nogil=True, cache=True, fastmath={"nsz", "reassoc"})

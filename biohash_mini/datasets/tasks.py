@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..inputs import count as whole
-from ..inputs import require, rows_near_one, unit_of
+from ..inputs import real_array, require, rows_near_one, unit_of
 from ..storage import digest, load_arrays
 from .decoders import decode_words
 from .optional import optional
@@ -172,7 +172,10 @@ def nearest(queries: np.ndarray, database: np.ndarray, top: int, metric: str = "
     top = whole("top", top, 1, len(database))
     faiss = optional("faiss", extra="faiss")
     with np.errstate(over="ignore"):
-        Q, X = (np.array(a, np.float32, order="C") for a in (queries, database))  # copies: faiss normalises in place
+        Q, X = (
+            np.array(real_array("queries and database", a), np.float32, order="C")  # a copy: faiss normalises in place
+            for a in (queries, database)
+        )
     same = Q.ndim == X.ndim == 2 and Q.shape[1] == X.shape[1]
     require(same, f"queries {Q.shape} and database {X.shape} must have shapes (q, d) and (n, d)")
     finite = np.isfinite(Q).all() and np.isfinite(X).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -31,14 +32,22 @@ from ..inputs import (
     torch_device,
     unit_of,
 )
+from ..plasticity import overlaps
 from .ranges import LARGEST, RANGES
 from .stored import Stored, all_or_nothing
 
 _BLOCK = 1 << 21  # activations held at a time while encoding: 8 MB of float32, which the allocator reuses
-_FEWEST = 16  # rows of a product: of fewer, libraries add the terms in another order, and near ties fall otherwise
+_FEWEST = 16  # rows and units of a product: of fewer, libraries add in another order, and near ties fall otherwise
+_SAMPLE = 100  # rows of which a fit looks at the codes
 
 #: Called after each pass with its number from 1 and the mean norm of the units or the loss; True ends the training.
 Callback = Callable[[int, float], bool | None]
+
+
+def products(X: Tensor, W: Tensor, p: float = 2.0) -> Tensor:
+    """Return the p-inner products of rows and units, shape (..., m), the same wherever a row stands in a batch."""
+    many = torch.cat([W, *[W[:1]] * (_FEWEST - len(W))]) if len(W) < _FEWEST else W
+    return overlaps(X, many, p)[..., : len(W)]
 
 
 class Hasher(Stored, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -106,9 +115,19 @@ class Hasher(Stored, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         try:
             self.fit_features(X).fit_layer(self.features(X))
             self.n_features_in_ = as_rows(X).shape[1]
+            self._look_at_codes(as_rows(X)[:_SAMPLE])
             return self
         finally:
             del self._callback
+
+    def _look_at_codes(self, rows: np.ndarray | Tensor) -> None:
+        """Warn if rows of the training data, which are not all the same, all have one code without being asked to."""
+        all_on = self.sparse_codes and self.hash_length >= self.n_units
+        if not all_on and len(rows) >= _FEWEST and bool((rows != rows[0]).any()):
+            codes = self.encode(rows).array
+            if (codes == codes[0]).all():
+                words = f"{type(self).__name__} gives the first {len(rows)} rows of X, which differ, one code"
+                warnings.warn(f"{words}: what tells them apart is lost on it", stacklevel=2)
 
     def fit_features(self, X: object) -> Self:
         """Learn what comes before the layer, for most methods nothing, and return self."""
@@ -162,7 +181,8 @@ class Hasher(Stored, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Every row has one: a row of zeros is a point like any other, and where activations are equal the unit with
         the lower number is on (sparse codes) or the bit is off (an activation of exactly zero, dense codes). A mapped
         file is read a block at a time. The code of a row alone is its code in a batch, on one machine with the same
-        number of threads: products are never taken of fewer than 16 rows, for which libraries add in another order.
+        number of threads: products are never taken of fewer than 16 rows or units, for which libraries add in another
+        order.
         """
         k = self.hash_length if hash_length is None else hash_length
         return self.encode_lengths(X, [k])[k]
@@ -192,7 +212,7 @@ class Hasher(Stored, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _activations(self, X: Tensor) -> Tensor:
         """Return what is thresholded or ranked to give codes, shape (n, m)."""
-        return X @ self.weights_.T
+        return products(X, self.weights_)
 
     def _encode(self, X: Tensor, hash_lengths: Sequence[int]) -> list[Codes]:
         """Return the codes of centred rows for each of the lengths."""

@@ -15,13 +15,12 @@ from ..plasticity import (
     Rows,
     Start,
     default_passes,
-    overlaps,
     row_norms,
     start_on_rows_,
     step_,
     train,
 )
-from .base import Hasher
+from .base import Hasher, products
 from .stored import all_or_nothing
 
 _SAMPLE = 1000  # rows that the scale of the data is taken from
@@ -187,7 +186,7 @@ class BioHash(Hasher):
         return self.learning_rate / (scale or 1.0)
 
     def _activations(self, X: Tensor) -> Tensor:
-        return overlaps(X, self.weights_, self.p)
+        return products(X, self.weights_, self.p)
 
     def _check_params(self) -> None:
         super()._check_params()

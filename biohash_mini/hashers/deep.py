@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 from ..inputs import require
 from ..plasticity import annealed
-from .base import Hasher
+from .base import Hasher, products
 from .pca import principal_axes
 from .ranges import are_counts
 
@@ -96,18 +96,19 @@ class Network(Hasher):
         weights[0][: len(axes)] = axes
         return [p.to(X).requires_grad_() for W in weights for p in (W, torch.zeros(len(W)))]
 
-    def _outputs(self, X: Tensor, layers: Sequence[Tensor]) -> Tensor:
+    def _outputs(self, X: Tensor, layers: Sequence[Tensor], take: Callable[..., Tensor] = linear) -> Tensor:
         """Return what the layers make of X, shape (n, k); the last of them does not squash."""
         W1, c1, W2, c2, W3, c3 = layers
         squash = type(self)._squash
-        return linear(squash(linear(squash(linear(X, W1, c1)), W2, c2)), W3, c3)
+        return take(squash(take(squash(take(X, W1, c1)), W2, c2)), W3, c3)
 
     def _keep(self, layers: Sequence[Tensor], losses: list[float]) -> None:
         require(math.isfinite(losses[-1]), "training diverges: lower the weights of the loss or the learning rate")
         self.__dict__.update(zip(self._LAYERS, (p.detach() for p in layers), strict=True), losses_=losses)
 
     def _activations(self, X: Tensor) -> Tensor:
-        return self._outputs(X / self.scale_, [getattr(self, name) for name in self._LAYERS])
+        layers = [getattr(self, name) for name in self._LAYERS]
+        return self._outputs(X / self.scale_, layers, lambda X, W, c: products(X, W) + c)
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -196,3 +197,6 @@ class DH(Network):
         if constant and (some != some[0]).any():
             words = f"{constant} of {self.hash_length} bits of DH are the same for the first {len(some)} rows"
             warnings.warn(f"{words}: raise the spread, {self.spread}, or multiply the rows", stacklevel=2)
+
+    def _look_at_codes(self, rows: object) -> None:
+        """Do nothing: training has looked at every bit."""

@@ -8,7 +8,7 @@ from torch.nn.functional import hardshrink, normalize
 
 from ..inputs import require
 from ..plasticity import FAINT
-from .base import Hasher
+from .base import Hasher, products
 from .deep import descent, signs
 
 
@@ -137,7 +137,7 @@ class GreedyHash(Hasher):
         self.weights_, self.bias_, self.losses_ = W.detach(), c.detach(), losses
 
     def _activations(self, X: Tensor) -> Tensor:
-        return normalize(X, dim=1) @ self.weights_.T + self.bias_
+        return products(normalize(X, dim=1), self.weights_) + self.bias_
 
     def _check_params(self) -> None:
         super()._check_params()

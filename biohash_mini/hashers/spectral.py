@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .base import products
 from .pca import PCAHash, principal_axes
 
 _NARROWEST = 1e-12  # data are of ordinary size here; across a narrower interval waves would be too fast for float32
@@ -54,4 +55,4 @@ class SpectralHash(PCAHash):
         self.omega_ = torch.from_numpy(omega.ravel()[slowest]).to(X)
 
     def _activations(self, X: Tensor) -> Tensor:
-        return torch.cos(self.omega_ * (X @ self.weights_.T - self.low_))
+        return torch.cos(self.omega_ * (products(X, self.weights_) - self.low_))

@@ -95,6 +95,8 @@ def choose(count: int, most: float, seed: int = 0, where: Path | None = None) ->
                 continue
             if record["method"] in labels and record.get("seconds", most + 1) <= most:
                 found.append((name, number))
+    if not found:
+        raise ValueError(f"no recorded trial that can be repeated took at most {most:g} s")
     return random.Random(seed).sample(found, min(count, len(found)))
 
 

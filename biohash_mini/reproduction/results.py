@@ -209,13 +209,13 @@ def provenance(device: str) -> dict:
 def reset_peak_memory() -> None:
     """Start the measurement of :func:`peak_memory` anew, where the system can."""
     with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
+        Path("/proc/self/clear_refs").write_text("5", "utf-8")
 
 
 def peak_memory() -> int:
     """Return the largest resident size of this process since :func:`reset_peak_memory`, in MB."""
     with contextlib.suppress(OSError, StopIteration):
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path("/proc/self/status").read_text("utf-8").splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) // 1024
     import resource  # on a system without /proc; kilobytes on Linux, bytes elsewhere
 

@@ -6,11 +6,10 @@ killed at any moment and started anew. A trial that another table has too is tak
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from . import results
 from .declarations import EXPERIMENTS
 from .experiment import Experiment, Row, Trial
 from .measure import measure, work
+from .workers import pool
 
 _UNKNOWN = {"seconds": 30.0, "peak_memory_mb": 3000.0}  # what is expected of a row that was never measured
 
@@ -59,6 +59,7 @@ def run(
     jobs = _jobs(experiments, profile, set(methods), set(hash_lengths), set(seeds), where)
     before = {exp.name: [r for r in results.read(exp.name, where) if r["profile"] == profile] for exp in experiments}
     costs = {step: _expected("seconds", step, before) for job in jobs for step in job}
+    workers = min(workers, max(1, len(jobs)))
     needs = {job: max(_expected("peak_memory_mb", step, before) for step in job) for job in jobs}
     measured, absent = 0, dict[str, None]()  # a set in order
     form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} gone, {remaining} left{postfix}"
@@ -113,16 +114,15 @@ def _outcomes(
             yield from _work_through(job, profile, where)
         return
     threads = max(1, (os.cpu_count() or 1) // workers)
-    started = multiprocessing.get_context("spawn")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**20 * 0.9
     waiting, running = list(needs), dict[Future, Job]()
-    with ProcessPoolExecutor(workers, started, _prepare, (threads,)) as pool:
+    with pool(workers, _prepare, threads) as executor:
         while waiting or running:
             taken = sum(needs[job] for job in running.values())
             fitting = (job for job in waiting if not running or taken + needs[job] <= memory)
             if len(running) < workers and (job := next(fitting, None)):
                 waiting.remove(job)
-                running[pool.submit(_all_of, job, profile, where)] = job
+                running[executor.submit(_all_of, job, profile, where)] = job
                 continue
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 del running[future]

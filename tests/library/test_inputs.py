@@ -50,6 +50,18 @@ def test_a_masked_array_is_refused_where_something_is_masked():
     for use in (LSH(2).fit, LSH(2).fit(X).encode):
         with pytest.raises(ValueError, match="X is a masked array, some values of which are missing"):
             use(np.ma.masked_greater(X, 1))
+    a, b = np.ma.masked_equal([1, 2], 2), np.array([1, 0])
+    for use in (lambda: average_precision(a, b), lambda: average_precision(b, np.ma.masked_equal(b, 0))):
+        with pytest.raises(ValueError, match=r"masked|relevant"):
+            use()
+    with pytest.raises(ValueError, match="queries and database must all be known"):
+        nearest(np.ma.masked_greater(X, 1), X, 1)
+
+
+@pytest.mark.parametrize("kind", [complex, str, object])
+def test_nearest_takes_real_numbers_alone(kind):
+    with pytest.raises(ValueError, match="queries and database must be real numbers"):
+        nearest(np.eye(3).astype(kind), np.eye(3), 1)
 
 
 @pytest.mark.parametrize("width", [6, 200])
@@ -129,7 +141,7 @@ def test_angles_are_finite_real_numbers(angles):
         circle.energy(angles, 0.5)
 
 
-@pytest.mark.parametrize("sigma", ["a", [1.0], 1j, True - 1])
+@pytest.mark.parametrize("sigma", ["a", [1.0], 1j, True - 1, 1e-300])
 def test_the_width_of_a_density_is_a_positive_number(sigma):
     with pytest.raises(ValueError, match="sigma must be positive"):
         circle.energy([0.0, 1.0], sigma)

@@ -33,7 +33,7 @@ def database(digits, tmp_path_factory):
         yield index
 
 
-@pytest.mark.parametrize("top", [1, 10, 300, 2000])
+@pytest.mark.parametrize("top", [1, 10, 300, 10**40])
 def test_the_distances_are_those_of_the_index(top, digits, database):
     codes, queries = digits
     distances, ids = database.search(queries, top)

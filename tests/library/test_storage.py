@@ -157,6 +157,17 @@ def test_places_that_cannot_be_written_are_told_beforehand(tmp_path):
     check_writable(tmp_path / "file")
     check_writable(tmp_path / "new" / "file")
     assert (tmp_path / "file").read_text() == "kept" and not (tmp_path / "new" / "file").exists()
-    for bad in (tmp_path, tmp_path / "file" / "below"):
+    os.mkfifo(tmp_path / "pipe")
+    for bad in (tmp_path, tmp_path / "file" / "below", tmp_path / "pipe"):
         with pytest.raises(OSError):
             check_writable(bad)
+
+
+def test_a_pipe_or_a_device_is_not_replaced_by_a_file_and_a_link_leads_to_one(tmp_path):
+    os.mkfifo(pipe := tmp_path / "pipe")
+    with pytest.raises(OSError, match="pipe is a device or a pipe"):
+        save_arrays(pipe, {"a": np.zeros(2)})
+    assert pipe.is_fifo()
+    (link := tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    save_arrays(link, {"a": np.zeros(2)})
+    assert link.is_symlink() and load_arrays(tmp_path / "elsewhere")[0]["a"].tolist() == [0, 0]

@@ -51,7 +51,7 @@ def test_work_that_does_not_fit_beside_other_work_waits_for_it(monkeypatch):
             future.set_result([(step, True, ()) for step in job])
             return future
 
-    monkeypatch.setattr(runner, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(runner, "pool", Pool)
     monkeypatch.setattr(runner, "wait", lambda running, **given: SimpleNamespace(done=list(running)[:1]))
     needs = {(big,): 1e9, (big, big): 1e9, (small,): 1.0}  # MB: no two of the first fit together
     assert len(list(runner._outcomes(needs, "mini", None, workers=2))) == 4

@@ -1,7 +1,11 @@
 """Every chapter executes on the embedded data, and is committed in the agreed form."""
 
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -9,6 +13,7 @@ import pytest
 
 from book import build
 from book.build import execute_all, notebooks
+from tests.helpers import all_ended, wait_for
 
 CHAPTERS = pytest.mark.parametrize("chapter", notebooks(), ids=lambda path: path.stem)
 
@@ -85,3 +90,33 @@ def test_a_kill_before_the_seal_leaves_no_copy_of_another_text_with_a_seal(tmp_p
     monkeypatch.setattr(build, "EXECUTED", tmp_path / "executed")
     notebook.write_bytes(before)  # an edit taken back
     assert not build.is_fresh(notebook)
+
+
+BUILD = """
+import signal
+import sys
+from pathlib import Path
+from book import build
+
+build.EXECUTED = Path(sys.argv[1]) / "executed"
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests themselves ignore it, behind nohup
+    build.execute_all(sorted(Path(sys.argv[1]).glob("*.ipynb")))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_build_that_is_ended_leaves_no_kernel_and_begins_no_chapter(tmp_path, end):
+    (tmp_path / "build.py").write_text(BUILD)
+    for number in range(4):
+        text = f"import fcntl, time\nmine = open('{number}.held', 'w')\nfcntl.flock(mine, 2)\ntime.sleep(200)"
+        page = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text, id="a")])
+        nbformat.write(page, tmp_path / f"{number}.ipynb")
+    command = [sys.executable, str(tmp_path / "build.py"), str(tmp_path)]
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(build.ROOT)}, stderr=subprocess.DEVNULL)
+    held = wait_for(lambda: len(found := [*tmp_path.glob("*.held")]) == 2 and found)
+    process.send_signal(end)
+    assert process.wait(30) != 0
+    wait_for(lambda: all_ended(held))
+    assert len([*tmp_path.glob("*.held")]) == 2

@@ -258,15 +258,14 @@ def test_the_page_of_promises_shows_the_last_campaign(tmp_path):
     more = {"name": "kill -9: saving", "part": "faults", "tried": 3, "held": 3, "facts": {}}
     results.append("stress", {**record("faults"), **more, "tried": 99}, tmp_path)
     results.append("stress", {**record("faults"), **more, "seed": 1}, tmp_path)
-    load = {
-        "name": "one query",
-        "part": "load",
-        "tried": 2,
-        "held": 1,
-        "facts": {"median_us_wall": 70, "p99_wall": 2.5},
-    }
+    facts = {"median_us_wall": 70, "p99_wall": 2.5}
+    load = {"name": "one query", "part": "load", "tried": 2, "held": 1, "facts": facts}
     results.append("stress", {**record("load"), **load, "seed": 1}, tmp_path)
+    twice = {"name": "01_first", "part": "chapters", "tried": 9, "held": 8, "facts": {}}
+    results.append("stress", {**record("chapters"), **twice, "commit": "abc"}, tmp_path)
     text = pages.promises_page(tmp_path)
+    assert "**9 outputs** of 1 chapter: in 8 of them" in text and "by `abc`" in text
+    assert "malformed" not in text and "01_first" not in text
     assert "**3 faults**: in 3 of them" in text and "99 " not in text
     assert "**2 limits**: in 1 of them" in text and "median 70 µs by the clock, 99% within 2.5 times the median" in text
 

@@ -50,7 +50,7 @@ _SMALL: dict[str, dict[str, Any]] = {
     | {"pool": 2, "stride": 1, "n_patches": 500, "filter_epochs": 1, "max_epochs": 1},
     "DH": {"max_epochs": 1},
     "GreedyHash": {"max_epochs": 1},
-    "UH-BNN": {"n_iterations": 1},
+    "UH-BNN": {"n_iterations": 20},
 }
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
+import os
 import random
 import tempfile
 import warnings
@@ -27,6 +29,7 @@ _PATHS = ["/no/such/folder/x.npy", "", ".", "/dev/null", "a" * 300, "x\0y"]
 def command_lines(folder: Path, short: bool) -> Iterator[list[str]]:
     """Yield command lines of which one word, or more, is wrong."""
     np.save(folder / "x.npy", jobs.rows(60))
+    os.mkfifo(folder / "pipe")
     x = str(folder / "x.npy")
     to = ["--model", str(folder / "m"), "--codes", str(folder / "c")]
     silent(lambda: cli.main(["hash", x, "--hash-length", "4", *to]))
@@ -41,7 +44,7 @@ def command_lines(folder: Path, short: bool) -> Iterator[list[str]]:
             "--seed": ["2.5", "9" * 40, *_NUMBERS],
             "--device": ["gpu", "cuda:99", "cpu:x", ""],
             "--method": ["nothing", "", "biohash", "BioHash "],
-            "--model": [x, ".", "", "/dev/null/m", "/proc/m"],
+            "--model": [x, ".", "", str(folder / "pipe"), "/dev/null/m", "/proc/m"],
             "--codes": [x, ".", "", str(folder / "m"), "/proc/c"],
             "--nothing": ["3"],
         },
@@ -63,7 +66,7 @@ def command_lines(folder: Path, short: bool) -> Iterator[list[str]]:
             "--random": ["3", *_COUNTS],
             "--tolerance": ["nan", "inf", "-1", *_NUMBERS[:2]],
         },
-        ("report", *out): {"--profile": ["nothing", ""], "--nothing": [""]},
+        ("report",): {"--profile": ["nothing", ""], "--nothing": [""], "--results": [x, "/no/such", "x\0y"]},
         ("features", "alexnet", "--profile", "mini", "--output", str(folder / "f")): {
             "--layer": ["fc8", ""],
             "--side": _COUNTS,
@@ -74,7 +77,10 @@ def command_lines(folder: Path, short: bool) -> Iterator[list[str]]:
             "--to": ["nothing", "", "redis://host", "milvus://", "npz --out", "faiss "],
         },
         ("export", str(folder / "c"), "--to", "npz"): {"--out": [str(folder / "c"), ".", "/proc/c.npz", "/dev/null/c"]},
-        ("bench", "--quick", *out): {"--sizes": ["1,2", "a,b,c", "1,2,3,4", ",,"], "--threads": ["-1", "x", "2.5"]},
+        ("bench", "--quick", *out): {
+            "--sizes": ["1,2", "a,b,c", "1,2,3,4", ",,", "0,1,2", "9,3,2"],
+            "--threads": ["-1", "x", "2.5"],
+        },
     }
     for start, table in options.items():
         for option, values in table.items():
@@ -113,6 +119,12 @@ def _bad_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     for name, content in contents.items():
         (path := folder / f"{name}.npy").write_bytes(content)
         yield str(path), content
+    for name, shape in (("negative", (-3, 30)), ("absurd", (1 << 61, 2))):
+        np.lib.format.write_array_header_1_0(
+            file := io.BytesIO(), {"descr": "<f4", "fortran_order": False, "shape": shape}
+        )
+        (path := folder / f"{name}.npy").write_bytes(file.getvalue() + bytes(240))
+        yield str(path), b""
     arrays = {
         "nan": np.full((9, 30), np.nan),
         "flat": np.zeros(9),

@@ -12,7 +12,7 @@ from torch import Tensor
 from ...codes import Codes, SparseCodes, concatenate
 from ...inputs import as_matrix, as_rows, blocks, is_number, require, span, torch_device, unit_of, within_reach
 from ...plasticity import Epoch, Reduction, Start, anneal, default_passes, start_on_rows_, train
-from ..base import Hasher
+from ..base import Hasher, products
 from ..stored import all_or_nothing
 from . import checks
 from .byte_layer import ByteSynapses, many_are_active
@@ -257,7 +257,7 @@ class BioConvHash(Hasher):
 
     def _pooled(self, X: Tensor, size: int) -> Tensor:
         """Return the features of one kernel size, shape (n, pools · F)."""
-        A = unit_patches(X, size, self.normalize) @ self.filters(size).T
+        A = products(unit_patches(X, size, self.normalize), self.filters(size))
         return inhibit_and_pool(A, X.shape[2] - size + 1, self.channel_winners, self.pool, self.stride).flatten(1)
 
     def _scale(self, X: Tensor) -> Tensor:

@@ -51,7 +51,7 @@ def measure(
         part = partial(search.sparse, sizes=sizes) if name == "sparse" and sizes else PARTS[name]
         for row in part(quick, threads):
             ratio = ratio_of(row["took"], row.get("not reached", ()))
-            holds = None if ratio is None else ratio >= row["target"]
+            holds = None if None in (ratio, row["target"]) else ratio >= row["target"]
             yield {**row, "threads": threads, "value": ratio, "holds": holds}
 
 
@@ -60,9 +60,10 @@ def _show(row: dict) -> str:
     times = [f"{who} {1e3 * s:.3g}" if s else f"{who} missing" for who, s in row["took"].items()]
     times += [f"not reached by {', '.join(row['not reached'])}"] if row.get("not reached") else []
     ratio = "     -" if row["value"] is None else f"{row['value']:6.2f}"
-    word = {True: "holds", False: "FAILS", None: "no peer"}[row["holds"]]
+    word = {True: "holds", False: "FAILS", None: "no target" if row["value"] else "no peer"}[row["holds"]]
+    target = f"{row['target']:6.2f}" if row["target"] else "     -"
     size = f"{row['n']:>9,} {row['k']:>4} {row['m']:>5}"
-    return f"{row['what']:24} {size} {row['call']:10} {ratio} {row['target']:6.2f} {word:8} {', '.join(times)}"
+    return f"{row['what']:24} {size} {row['call']:10} {ratio} {target} {word:9} {', '.join(times)}"
 
 
 def run(
@@ -81,7 +82,7 @@ def run(
             versions[name] = version(name)
         except PackageNotFoundError:
             print(f'{name} is not installed: pip install "biohash-mini[bench]"')
-    print(f"{'what':24} {'n':>9} {'k':>4} {'m':>5} {'call':10} {'ratio':>6} {'target':>6} {'':8} milliseconds")
+    print(f"{'what':24} {'n':>9} {'k':>4} {'m':>5} {'call':10} {'ratio':>6} {'target':>6} {'':9} milliseconds")
     rows = []
     for row in measure(parts, quick=quick, sizes=sizes, threads=threads):
         rows.append(row)
@@ -92,5 +93,5 @@ def run(
         key = {"profile": "mini" if quick else "full", "method": method, "hash_length": row["k"], "seed": number}
         append("bench", {**key, **provenance("cpu"), **row, "peers": versions}, where)
     held = [row["holds"] for row in rows if row["holds"] is not None]
-    print(f"{sum(held)} of {len(held)} targets hold; {len(rows) - len(held)} rows have no peer here")
+    print(f"{sum(held)} of {len(held)} targets hold; {len(rows) - len(held)} rows have no peer here or no target")
     return rows

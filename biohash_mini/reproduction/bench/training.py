@@ -27,7 +27,6 @@ from . import process
 LAYERS = [(2, 40), (16, 320), (32, 640), (16, 3200)]  # k, m
 LENGTHS = (2, 8, 32)
 ACTIVITY = 0.05
-STAGES = {"filters": 0.3, "features": 0.3, "layer": 1.0, "codes": 1.0}  # floors for two stages, beaten in the others
 _BATCH = 100
 
 
@@ -110,7 +109,7 @@ def _gflop(k: int, images: int, patches: int) -> dict[str, float]:
 
 def convolution(quick: bool, threads: int) -> Iterator[dict]:
     """Yield the rows of BioConvHash's stages beside the products that each would take if no number were zero."""
-    images, patches = (40, 500) if quick else (1000, 100_000)
+    images, patches = (40, 500) if quick else (3000, 100_000)
     for k in LENGTHS[:1] if quick else (2, 16):
         arguments = {"k": k, "images": images, "patches": patches}
         found = {
@@ -119,7 +118,7 @@ def convolution(quick: bool, threads: int) -> Iterator[dict]:
         for stage, gflop in _gflop(k, images, patches).items():
             about = {"what": "BioConvHash", "n": images, "k": k, "m": round(k / ACTIVITY), "call": stage}
             seconds = {who: found[who][stage] for who in found}
-            yield {**about, "target": STAGES[stage], "gflop": gflop, "took": seconds}
+            yield {**about, "target": None, "gflop": gflop, "took": seconds}
 
 
 def by_threads(quick: bool, threads: int) -> Iterator[dict]:

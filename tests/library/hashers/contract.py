@@ -20,7 +20,7 @@ _QUICK = {
     },
     "DH": {"max_epochs": 5},
     "GreedyHash": {"max_epochs": 5},
-    "UH-BNN": {"n_iterations": 5},
+    "UH-BNN": {"n_iterations": 50},
     "WTAHash": {"window": 2},
 }
 

@@ -98,6 +98,21 @@ def test_a_row_alone_has_the_code_it_has_in_a_batch(name):
         assert all(hasher.encode(X[i : i + few]) == codes[i : i + few] for i in range(0, 300, 23))
 
 
+@every_method
+def test_a_row_has_the_same_activations_wherever_it_stands_in_a_batch(name, X):
+    if name == "BioConvHash":
+        pytest.skip("its layer adds the terms of each row by itself")
+    hasher = make(name, hash_length=3).fit(X)  # 3 units, or few more: libraries add those of every other row otherwise
+    S = hasher._activations(torch.from_numpy(X[:1]).expand(1000, -1).contiguous())
+    assert all((S[:n] == S[0]).all() for n in (16, 17, 33, 1000))
+
+
+def test_rows_that_lose_what_tells_them_apart_are_warned_of(X):
+    flat = X[:, :1] + np.zeros_like(X)  # every row a direction and its opposite: one order of the inputs
+    with pytest.warns(UserWarning, match="WTAHash gives the first 100 rows of X, which differ, one code"):
+        make("WTAHash", center=False).fit(flat)
+
+
 def test_flyhash_of_each_of_many_rows_is_its_code_in_a_batch():
     X = load("mnist").vectors(slice(0, 400))
     hasher = FlyHash(16).fit(X)
