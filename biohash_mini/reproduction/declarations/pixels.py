@@ -143,7 +143,7 @@ EXPERIMENTS = (
         f"{_SPLIT} CIFAR-10, 49,000 images in the database, mAP@1000",
         "10_convolution",
         "cifar10",
-        (*_by_channels("cifar10")[:3], *first_edition(*_by_channels("cifar10")[:3])),
+        _conv("cifar10", {str(c): {"channel_winners": c} for c in _CHANNELS[:3]}),
         **AT_1000 | _AT_2 | {"task": partial(part_task, size=49_000, validation=True)},
     ),
     *(
