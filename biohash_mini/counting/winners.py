@@ -4,9 +4,7 @@ import numpy as np
 from numba import njit
 
 FEW = 64  # winners that are worth being kept in order as they are found
-_STEPS = 256  # equal parts of the range of a row, whose numbers fit a byte
 _RARE = 128  # units per winner from which a look at each is enough: hardly one is kept
-_CLOSE = 1e-30  # a range that is not cut: the quotient would leave float32
 
 
 @njit(nogil=True, cache=True)
@@ -42,48 +40,82 @@ def winners(S: np.ndarray, k: int) -> np.ndarray:
     return out
 
 
-@njit(cache=True, fastmath={"nnan", "nsz"})  # so that many are compared at a time
-def _range(values):
+_FAST = {"nnan", "nsz", "reassoc"}  # so that many numbers are looked at a time; min() and max() would prevent it
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST)
+def range_of(values):
     """Return the smallest and the largest value."""
     low = high = values[0]
-    for value in values:
-        low, high = min(low, value), max(high, value)
+    for i in range(len(values)):
+        low = values[i] if values[i] < low else low
+        high = values[i] if values[i] > high else high
     return low, high
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST)
+def _over(values, floor):
+    """Return how many values exceed the floor."""
+    count = np.float32(0)
+    for i in range(len(values)):
+        count += np.float32(1) if values[i] > floor else np.float32(0)
+    return count
+
+
+@njit(nogil=True, cache=True)
+def floor_of(values, k, least, most, guess):
+    """Return a floor, twice, that k values exceed, or where no number does that, two bounds of the k-th value.
+
+    Then fewer than k exceed the upper bound, and those in between are equal to it. The floor is ``least`` if at most k
+    values exceed that; ``most`` is the largest value, and a ``guess`` may be out of place.
+    """
+    low, high, over, above = least, most, np.float32(len(values)), np.float32(0)  # how many exceed either bound
+    half, sure, halve = np.float32(0.5), False, False
+    floor = guess
+    if not low < floor < high:
+        floor = low + (high - low) * ((over - np.float32(k)) / over)
+    while True:
+        if not low < floor < high:
+            floor = half * low + half * high
+            if not low < floor < high:
+                return low, high
+        count = _over(values, floor)
+        if count == k:
+            return floor, floor
+        if count > k:
+            low, over, sure = floor, count, True
+        else:
+            high, above = floor, count
+            if not sure:
+                over, sure = _over(values, least), True
+                if over <= k:
+                    return least, least
+        halve = not halve
+        floor = half * low + half * high
+        if halve:  # every other time on the line through both counts
+            floor = low + (high - low) * ((over - np.float32(k)) / (over - above))
 
 
 @njit(nogil=True, cache=True)
 def _winners(S, out):
-    """Fill out with the winners: the range of a row is cut in steps, and only the step of the last winner is sorted."""
-    m, k = S.shape[1], out.shape[1]
-    step, times = np.empty(m, np.uint8), np.empty(_STEPS, np.int32)
-    tied, number = np.empty(m, S.dtype), np.empty(m, np.int32)
-    best, which = np.empty(k, S.dtype), np.empty(k, np.int32)
+    """Fill out with the winners: what exceeds a floor, and of what is equal to it those that stand first."""
+    m, k, floor = S.shape[1], out.shape[1], np.float32(np.nan)
+    best, found = np.empty(k, S.dtype), np.empty(m + 1, np.int32)
     for i in range(len(S)):
         row = S[i]
         if m > _RARE * k and largest(row, -np.inf, best, out[i]) == k:
             continue
-        low, high = _range(row)
-        if not 0 <= high - low < np.inf:
+        least, most = range_of(row)
+        if not most - least < np.inf:
             out[i] = np.argsort(-row, kind="mergesort")[:k]
             continue
-        scale = np.float32(_STEPS - 1) / (high - low) if high - low > _CLOSE else np.float32(0)
+        low, high = floor_of(row, k, least, most, floor)
+        count, floor = 0, high
         for j in range(m):
-            step[j] = np.uint8(np.int32((row[j] - low) * scale))
-        times[:] = 0
-        for j in range(m):
-            times[step[j]] += 1
-        last, above, held = _STEPS - 1, 0, 0  # the last winner stands in step ``last``
-        while above + times[last] < k:
-            above += times[last]
-            last -= 1
-        left, above = k - above, 0
-        for j in range(m):
-            if step[j] > last:
-                out[i, above] = j
-                above += 1
-            elif step[j] == last:
-                tied[held], number[held] = row[j], j
-                held += 1
-        largest(tied[:held], -np.inf, best[:left], which)
-        for j in range(left):
-            out[i, above + j] = number[which[j]]
+            found[count] = j
+            count += row[j] > high
+        out[i, :count] = found[:count]
+        for j in range(m if count < k else 0):
+            if count < k and (low < row[j] or low == high) and row[j] <= high:
+                out[i, count] = j
+                count += 1

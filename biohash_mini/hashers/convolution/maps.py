@@ -8,6 +8,8 @@ from numba import njit, prange
 from torch import Tensor
 from torch.nn import functional as F
 
+from ...counting.winners import floor_of, range_of
+
 BLANK = 1e-3  # a patch of a smaller norm has no direction: its activations are zero, and no filter learns from it
 
 
@@ -61,34 +63,6 @@ def inhibit_and_pool(A: Tensor, height: int, winners: int, pool: int, stride: in
 _FAST = {"nnan", "nsz", "reassoc"}  # so that many numbers are looked at a time; max() would prevent it
 
 
-@njit(fastmath=_FAST, cache=True)
-def _between(values, k, guess):
-    """Return a floor, twice, that at most k positive values exceed, k if there are so many; with ties, two bounds.
-
-    In that case fewer than k values exceed the upper bound, and those in between are equal to it.
-    """
-    low, high, over, above = np.float32(0), np.float32(0), len(values), 0  # how many exceed either bound
-    for i in range(len(values)):
-        high = values[i] if values[i] > high else high
-    floor, halve = guess if 0 < guess < high else low, False
-    while True:
-        count = np.float32(0)
-        for i in range(len(values)):
-            count += np.float32(1) if values[i] > floor else np.float32(0)
-        if count == k or (count < k and floor == 0):
-            return floor, floor
-        if count > k:
-            low, over = floor, count
-        else:
-            high, above = floor, count
-        floor = low + (high - low) * np.float32((over - k) / (over - above))  # on the line through both counts
-        if halve or not low < floor < high:
-            floor = np.float32(0.5) * (low + high)
-            if not low < floor < high:
-                return low, high
-        halve = not halve
-
-
 @njit(parallel=True, fastmath=_FAST, cache=True)
 def _inhibit_and_pool(A, height, winners, pool, stride):
     """Do both in one pass: along each line of positions first, whose maxima then join those of the lines above."""
@@ -102,7 +76,7 @@ def _inhibit_and_pool(A, height, winners, pool, stride):
             line[:] = 0
             for x in range(width):
                 values = A[i, y * width + x]
-                low, high = _between(values, winners, high)
+                low, high = floor_of(values, winners, np.float32(0), max(range_of(values)[1], np.float32(0)), high)
                 left = np.float32(winners)
                 for c in range(channels):
                     kept[c] = values[c] if values[c] > high else np.float32(0)
