@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
@@ -30,6 +31,11 @@ ACTIVITY = 0.05
 _BATCH = 100
 
 
+def _forget(results: Iterator[Any]) -> None:
+    """Compute one result after the other and keep none: new memory for each would cost more than some products."""
+    deque(results, maxlen=0)
+
+
 def seconds_of(who: str, k: int, m: int, quick: bool) -> dict[str, float]:
     r"""Return the seconds of a pass of training and of encoding, ours or the products that neither can do without.
 
@@ -44,7 +50,7 @@ def seconds_of(who: str, k: int, m: int, quick: bool) -> dict[str, float]:
         train(centred, W, reduction="implicit", learning_rate=1e-3, max_epochs=1, norm_tol=0, smooth=True, rng=rng)
 
     def products(size: int) -> Callable[[], Any]:
-        return lambda: [rows @ W.T for rows in centred.split(size)]
+        return lambda: _forget(rows @ W.T for rows in centred.split(size))
 
     ours = {"training": learn, "encoding": lambda: hasher.encode(X)}
     calls = ours if who == "ours" else {"training": products(_BATCH), "encoding": products(4096)}
@@ -89,10 +95,10 @@ def stages_of(who: str, k: int, images: int, patches: int) -> dict[str, float]:
         every = [(list(unit_patches(pictures, size).split(2)), W) for size, W in filters]
         f = features.float() * hasher.scale_ - hasher.mean_
         calls = {
-            "filters": lambda: [rows @ W.T for P, W in seen for rows in P.split(_BATCH)],
-            "features": lambda: [P @ W.T for parts, W in every for P in parts],
-            "layer": lambda: [rows @ hasher.weights_.T for rows in f.split(_BATCH)],
-            "codes": lambda: [rows @ hasher.weights_.T for rows in f.split(256)],
+            "filters": lambda: _forget(rows @ W.T for P, W in seen for rows in P.split(_BATCH)),
+            "features": lambda: _forget(P @ W.T for parts, W in every for P in parts),
+            "layer": lambda: _forget(rows @ hasher.weights_.T for rows in f.split(_BATCH)),
+            "codes": lambda: _forget(rows @ hasher.weights_.T for rows in f.split(256)),
         }
     return {name: process.best_seconds(call, 1 if images < 100 else 3) for name, call in calls.items()}
 
