@@ -69,8 +69,7 @@ def words(cells: dict[str, list[dict]]) -> str:
         f"**Which tables match?** {_sentence(by['matches'])} agree with the paper's, and {_list(by['mostly'], True)} "
         "mostly do.",
         f"**Which do not?** {_sentence(by['not'])}."
-        + f" Not judged are {_list(by['unlike'], True)}, as ours are another layer."
-        * bool(by["unlike"]),
+        + f" Not judged are {_list(by['unlike'], True)}, as ours are another layer." * bool(by["unlike"]),
     ]
     rival = [both["solhash", k] for k in TABLES["solhash"].hash_lengths if ("solhash", k) in both]
     if rival:
