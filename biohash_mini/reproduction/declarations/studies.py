@@ -158,6 +158,5 @@ EXPERIMENTS = (
         metric=partial(scores.word_map, metric="euclidean"),
         extras=(scores.cosine,),
         hash_lengths=(2, 8, 32),
-        seeds=1,
     ),
 )
