@@ -28,7 +28,7 @@ from .optional import optional
 from .samples import COLOUR, Arrays, read_npz
 from .sentences import decode_sentences
 
-FEATURE_LAYERS = ["-fc7", "-pooled", "-pool5"]  # ends of the names of files of features, best first
+FEATURE_LAYERS = ["-fc7", "-pool5", "-pooled"]  # ends of the names of files of features, best first
 HEAD = 1 << 28  # bytes read of a raw file: more than any of them needs, and a bound on what a bad archive unpacks to
 UNPACKED = 1 << 32  # bytes of an archive that are looked through
 log = logging.getLogger(__name__)

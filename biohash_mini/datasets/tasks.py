@@ -120,8 +120,8 @@ def load(name: str, profile: str = "mini", *, pool: bool = True) -> Dataset:
             "cifar10-vgg16", "cifar10-vgg16bn", "cifar10-alexnet"}
         ``glove`` has the 300 dimensions of the paper; its mini sample, and ``glove-100d``, have 100. ``sentences`` are
         computed by the package wordllama unless they are the sample. The last three are features of CIFAR-10's images
-        in their order: fc7 if it was extracted, else the pooled convolutions, pooled here if only pool5 was. They share
-        a mini sample, AlexNet's.
+        in their order: fc7 if it was extracted, else pool5, which is pooled here, else the pooled convolutions. They
+        share a mini sample, AlexNet's.
     profile : {"mini", "full"}
         The embedded sample, or everything; the latter may take a download the first time.
     pool : bool

@@ -103,8 +103,25 @@ def map_task(data: str, profile: str, seed: int, layer: str, whiten: bool | None
     if profile == "full" and f" {layer}," not in dataset.layer:
         raise ValueError(f"{layer} is needed, and there is {dataset.layer}: see `biohash features --help`")
     task = dataset.retrieval_task(seed=seed).validation(seed=seed)
-    if whiten is None:
-        return task
+    return task if whiten is None else _components(task, rank, whiten)
+
+
+@keep
+def deep_task(data: str, profile: str, seed: int, rank: int = 512) -> Task:
+    """Return the task on a network's fc7 or, where that was not extracted, on the leading components of pool5.
+
+    Of what can be made of the convolutions they come nearest to fc7 on the validation split. The embedded sample has a
+    pooled map, which is taken as it is.
+    """
+    dataset = load(data, profile, pool=False)
+    task = dataset.retrieval_task(seed=seed)
+    if profile == "full" and " pooled," in dataset.layer:
+        raise ValueError(f"fc7 or pool5 is needed, and there is {dataset.layer}: see `biohash features --help`")
+    return _components(task, rank) if " pool5," in dataset.layer else task
+
+
+def _components(task: Task, rank: int, whiten: bool = False) -> Task:
+    """Return the task on the leading principal components of its database, of variance one if whitened."""
     X, Q = torch.from_numpy(task.database), torch.from_numpy(task.queries)
     mean = X.mean(0)
     axes = principal_axes(X - mean, min(rank, X.shape[1])).to(X)

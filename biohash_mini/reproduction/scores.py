@@ -118,13 +118,14 @@ def ceiling(found: Outcome, at: int) -> Fields:
 
 
 @lru_cache(maxsize=1)
-def _layer(data: str, profile: str) -> str:
-    return load(data, profile).layer
+def _layer(data: str, profile: str, pool: bool) -> str:
+    return load(data, profile, pool=pool).layer
 
 
-def layer(found: Outcome) -> Fields:
-    """Return the layer of the network that features come from."""
-    return {"layer": _layer(found.data, found.profile)}
+def layer(found: Outcome, pool: bool = True) -> Fields:
+    """Return the layer of the network that features come from; a map that is not pooled has given its components."""
+    components = f" pool5, {found.task.database.shape[1]} components,"
+    return {"layer": _layer(found.data, found.profile, pool).replace(" pool5,", components)}
 
 
 def in_shadow(found: Outcome, side: str = "lower") -> np.ndarray:

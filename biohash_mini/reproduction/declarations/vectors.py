@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,12 @@ _SMOOTH = tuple(
 )
 
 
+def _on_features(network: str) -> Callable[[], tuple[Row, ...]]:
+    """Return what gives the rows of a table on a network's features."""
+    data = f"cifar10-{network}"
+    return compared(data, *([declared("GreedyHash", data)] if network == "vgg16" else []))
+
+
 def _of_maps(data: str) -> tuple[Row, ...]:
     """Return a row of BioHash, started on data, for each thing that may be made of a network's last map."""
     tasks = {label: partial(protocols.map_task, **kind) for label, kind in _MAPS.items()}
@@ -41,17 +48,27 @@ EXPERIMENTS = (
     *(
         Experiment(
             f"cifar10-{network}",
-            (f"CIFAR-10, {label} features, mAP@1000 (ours: pooled convolutions, the paper's: fc7; not like for like)"),
+            f"CIFAR-10, {label} features, mAP@1000 "
+            "(ours: components of the last map, the paper's: fc7; not like for like)",
             "12_deep_features",
             f"cifar10-{network}",
-            compared(
-                f"cifar10-{network}",
-                *([declared("GreedyHash", f"cifar10-{network}")] if network == "vgg16" else []),
-            ),
+            _on_features(network),
+            extras=(partial(scores.layer, pool=False), partial(scores.ceiling, at=1000)),
+            **AT_1000 | {"task": protocols.deep_task},
+        )
+        for network, label in _NETWORKS.items()
+    ),
+    *(
+        Experiment(
+            f"cifar10-{network}-pooled",
+            f"CIFAR-10, the mean of {_NETWORKS[network]}'s last map over its positions, mAP@1000",
+            "12_deep_features",
+            f"cifar10-{network}",
+            _on_features(network),
             extras=(scores.layer, partial(scores.ceiling, at=1000)),
             **AT_1000,
         )
-        for network, label in _NETWORKS.items()
+        for network in ("vgg16", "alexnet")
     ),
     *(
         Experiment(
