@@ -16,7 +16,7 @@ from .hashers import METHODS
 _EXAMPLES = """
 examples:
   biohash data fetch mnist
-  biohash features alexnet --layer pooled
+  biohash features alexnet --layer pool5
   biohash hash vectors.npy --hash-length 16 --activity 0.05 --model model.safetensors --codes codes.safetensors
   biohash search queries.npy --model model.safetensors --codes codes.safetensors --top 10 > neighbours.csv
   torchrun --nproc-per-node 2 -m biohash_mini.cli hash vectors.npy --model model.safetensors --codes codes.safetensors
@@ -70,7 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("names", nargs="*", choices=[*datasets.NAMES, []], metavar="NAME", help=", ".join(datasets.NAMES))
 
     about = "compute features of CIFAR-10's images with a network trained on ImageNet; goes on where it was stopped"
-    sub = command("features", commands.features, about, "biohash features alexnet --layer pooled")
+    sub = command("features", commands.features, about, "biohash features alexnet --layer pool5")
     sub.add_argument("network", choices=networks.NETWORKS)
     words = "fc7 (4,096 values; canonical weights), pool5 (the last map, flattened) or pooled (its mean; the default)"
     sub.add_argument("--layer", choices=networks.LAYERS, default="pooled", help=words)

@@ -130,7 +130,7 @@ Short codes leave most of a ranking to ties, whose order the paper does not fix 
 It does not print how a minibatch moves a unit, how long the filters of BioConvHash learn, or how large the database
 of its comparison with SOLHash is. Several formulas could not be implemented as they stand ([errata](errata.md)).
 The weights of the fully connected layers that the deep features come from were not to be had, so those tables are
-measured on another layer.
+measured on what comes nearest to them, components of the last convolutional map.
 
 ## Communication with original authors
 

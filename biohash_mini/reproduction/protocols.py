@@ -114,9 +114,9 @@ def deep_task(data: str, profile: str, seed: int, rank: int = 512) -> Task:
     pooled map, which is taken as it is.
     """
     dataset = load(data, profile, pool=False)
-    task = dataset.retrieval_task(seed=seed)
     if profile == "full" and " pooled," in dataset.layer:
         raise ValueError(f"fc7 or pool5 is needed, and there is {dataset.layer}: see `biohash features --help`")
+    task = dataset.retrieval_task(seed=seed)
     return _components(task, rank) if " pool5," in dataset.layer else task
 
 

@@ -5,12 +5,12 @@ import torch
 from biohash_mini import METHODS, average_precision
 from biohash_mini.datasets import load, sources
 from biohash_mini.datasets.networks import NETWORKS, preprocess
-from biohash_mini.reproduction import results
+from biohash_mini.reproduction import results, scores
 from biohash_mini.reproduction.declarations import EXPERIMENTS
 from biohash_mini.reproduction.experiment import Trial
-from biohash_mini.reproduction.measure import measure
+from biohash_mini.reproduction.measure import Outcome, measure
 from biohash_mini.reproduction.paper import TABLES
-from biohash_mini.reproduction.protocols import dark_features, map_task, shadow
+from biohash_mini.reproduction.protocols import dark_features, deep_task, map_task, shadow
 from biohash_mini.reproduction.settings import RIVALS
 from biohash_mini.storage import save_arrays
 from tests.library.datasets.pictures import Tiny, rows
@@ -55,6 +55,26 @@ def test_what_is_made_of_a_map_is_scored_on_the_validation_split():
     save_arrays(sources.cache_path("cifar10-alexnet-pooled"), rows(), network="alexnet", layer="pooled", side=64)
     with pytest.raises(ValueError, match="pool5 is needed, and there is alexnet pooled, 64 px"):
         map_task("cifar10-alexnet", "full", 0, "pool5")
+
+
+def test_tables_hash_components_of_a_map_that_was_not_pooled_and_say_so():
+    rng = np.random.default_rng(0)
+    maps = rng.random((10_200, 4)) @ rng.random((4, 2304))  # of four positions, of rank four
+    arrays = {"X": maps.astype(np.float16), "labels": np.arange(10_200) % 10}
+    save_arrays(sources.cache_path("cifar10-alexnet-pool5"), arrays, network="alexnet", layer="pool5", side=95)
+    task = deep_task("cifar10-alexnet", "full", 0, rank=4)
+    whole = load("cifar10-alexnet", "full", pool=False).retrieval_task(seed=0)
+    want = np.linalg.norm(whole.queries[0] - whole.queries[1:20], axis=1)
+    np.testing.assert_allclose(np.linalg.norm(task.queries[0] - task.queries[1:20], axis=1), want, rtol=1e-2)
+    experiment = EXPERIMENTS["cifar10-alexnet"]
+    found = Outcome(experiment.row("LSH"), 2, 0, "cifar10-alexnet", "full", task, *[None] * 5)
+    assert scores.layer(found, pool=False) == {"layer": "alexnet pool5, 4 components, 95 px"}
+
+
+def test_tables_want_more_than_a_pooled_map():
+    save_arrays(sources.cache_path("cifar10-vgg16-pooled"), rows(), network="vgg16", layer="pooled", side=64)
+    with pytest.raises(ValueError, match="fc7 or pool5 is needed, and there is vgg16 pooled, 64 px"):
+        deep_task("cifar10-vgg16", "full", 0)
 
 
 def test_queries_in_shadow_are_seen_as_the_others_were(monkeypatch):
