@@ -73,7 +73,7 @@ EXPERIMENTS = (
     *(
         Experiment(
             f"sparsity-cifar10-{network}",
-            f"Activity against mAP@1000 on the validation split of CIFAR-10, {label} features",
+            f"Activity against mAP@1000 on the validation split of CIFAR-10, the mean of {label}'s last map",
             "12_deep_features",
             f"cifar10-{network}",
             by_activity(f"cifar10-{network}", ACTIVITIES),
