@@ -100,7 +100,8 @@ def test_the_index_has_titles_and_every_table_its_commands():
 def test_features_are_made_as_the_records_say():
     for data, (_, side) in EXTRACTED.items():
         network = data.removeprefix("cifar10-")
-        assert {r["layer"] for r in results.read(data)} <= {f"{network} pooled, {side} px"}
+        assert {r["layer"] for r in results.read(data)} <= {f"{network} pool5, 512 components, {side} px"}
+        assert {r["layer"] for r in results.read(f"{data}-pooled")} <= {f"{network} pooled, {side} px"}
 
 
 def test_names_of_experiments_in_the_register_lead_to_their_tables():
