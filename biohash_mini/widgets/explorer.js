@@ -7,7 +7,7 @@ import { button, clamp, fixed, h, ownKeys, put, say } from "./common.js";
 export function cellsOf(experiment, fields) {
   return experiment.cells.map((values) => {
     const cell = Object.fromEntries(values.map((value, i) => [fields[i], value]));
-    return { ...cell, reason: experiment.reasons[cell.reason] ?? null };
+    return { ...cell, method: experiment.methods[cell.method].name, reason: experiment.reasons[cell.reason] ?? null };
   });
 }
 

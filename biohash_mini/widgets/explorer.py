@@ -64,13 +64,13 @@ class ResultsExplorer(Widget):
         """Return the chosen experiment as a still SVG."""
         (shown,) = (e for e in self.experiments if e["name"] == self.experiment)
         rows = [dict(zip(FIELDS, cell, strict=True)) for cell in shown["cells"]]
-        names, lengths = [m["name"] for m in shown["methods"]], shown["lengths"]
+        count, lengths = len(shown["methods"]), shown["lengths"]
         values = [v for c in rows for v in (c["paper"], c["ours"], c["best"]) if v is not None]
         top, width = max(values, default=1) or 1, 300 / len(lengths)
         marks = []
         for c in rows:
-            i = names.index(c["method"])
-            x = width * (lengths.index(c["hash_length"]) + 0.1 + 0.8 * (i + 0.5) / len(names))
+            i = c["method"]
+            x = width * (lengths.index(c["hash_length"]) + 0.1 + 0.8 * (i + 0.5) / count)
             y = {f: 155 - 150 * c[f] / top for f in ("paper", "ours", "worst", "best") if c[f] is not None}
             color = escape(shown["methods"][i]["color"])
             if {"worst", "best"} <= set(y):
@@ -89,7 +89,7 @@ class ResultsExplorer(Widget):
 def gather(cells: Iterable[dict]) -> list[dict]:
     """Return the cells by experiment, each with its title, metric, methods and colours, hash lengths and values.
 
-    A cell has the number of its reason among those of the experiment.
+    A cell has the numbers of its method and its reason among those of the experiment.
     """
     by_name: dict[str, list[dict]] = {}
     for cell in cells:
@@ -100,8 +100,9 @@ def gather(cells: Iterable[dict]) -> list[dict]:
 def _experiment(name: str, cells: list[dict]) -> dict:
     table = TABLES.get(name)
     reasons = list(dict.fromkeys(cell["reason"] for cell in cells if cell["reason"]))
-    numbered = [cell | {"reason": reasons.index(r) if (r := cell["reason"]) else None} for cell in cells]
     colors = row_colors(name, list(dict.fromkeys(cell["method"] for cell in cells)))
+    number = {text: i for texts in (colors, reasons) for i, text in enumerate(texts)} | {None: None}
+    numbered = [cell | {field: number[cell[field] or None] for field in ("method", "reason")} for cell in cells]
     return {
         "name": name,
         "title": f"Table {table.number}: {table.title}" if table else EXPERIMENTS[name].title,
